@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agentci._util.workspace import find_workspace
-from agentci.cli.process import make_session
+from agentci.cli.session import make_session
 from agentci.config.overrides import Overrides
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.model.case import AgentvCase, EvalCase, Expectation

@@ -13,9 +13,14 @@ from msgspec import Struct
 
 from agentci._util.text.suggest import join_with_or, quote_name
 from agentci.cli.commands.run import run
-from agentci.cli.process import run_in_process
 from agentci.cli.publish import publish_input_problems
-from agentci.cli.session import Session, allow_caches, allow_variables, restrict_agents
+from agentci.cli.session import (
+    Session,
+    allow_caches,
+    allow_variables,
+    restrict_agents,
+    run_in_process,
+)
 from agentci.config.options import DEFAULT_RECORDING, OPTIONS, REPORT_OPTIONS
 from agentci.config.settings import (
     Settings,

@@ -7,8 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from agentci.cli.arguments import HELP, make_parser, parse_arguments
-from agentci.cli.process import run_in_process
-from agentci.cli.session import Session, allow_caches, allow_variables, restrict_agents
+from agentci.cli.session import (
+    Session,
+    allow_caches,
+    allow_variables,
+    restrict_agents,
+    run_in_process,
+)
 from agentci.config.options import OPTIONS
 from agentci.config.settings import (
     FetchSettings,
@@ -61,7 +66,7 @@ def _run(options: Options, session: Session) -> int:
 
 
 def _plan(options: Options, session: Session) -> int:
-    from agentci.cli.commands.plan import show_plan
+    from agentci.cli.commands.run import show_plan
 
     return show_plan(_parse_run_settings(options), session.services, session.out)
 
@@ -136,7 +141,7 @@ def _show(options: Options, session: Session) -> int:
 
 
 def _schema(options: Options, session: Session) -> int:
-    from agentci.cli.commands.schema import print_schema
+    from agentci.cli.commands.validate import print_schema
 
     return print_schema(_get_text(options, "name"), session.out)
 
@@ -160,7 +165,7 @@ def _lock(options: Options, session: Session) -> int:
 
 def _cache(options: Options, session: Session) -> int:
     from agentci.cli.commands import cache
-    from agentci.runner.prepare_programs import find_cache_folder
+    from agentci.runner.prepare import find_cache_folder
 
     folder = find_cache_folder(_parse_fetch_options(options), session.services)
     match options["action"]:
@@ -179,7 +184,7 @@ def _evaluator(options: Options, session: Session) -> int:
 
 
 def _evaluator_list(options: Options, session: Session) -> int:
-    from agentci.cli.commands.evaluator_sources import list_evaluators
+    from agentci.cli.commands.evaluators import list_evaluators
 
     return list_evaluators(
         _get_text(options, "source"), session.services, session.out, as_json=bool(options["json"])
@@ -187,7 +192,7 @@ def _evaluator_list(options: Options, session: Session) -> int:
 
 
 def _evaluator_init(options: Options, session: Session) -> int:
-    from agentci.cli.commands.evaluator_init import init_evaluator
+    from agentci.cli.commands.evaluators import init_evaluator
 
     runtime = options["runtime"]
     return init_evaluator(
@@ -209,7 +214,7 @@ def _evaluator_run(options: Options, session: Session) -> int:
 
 
 def _evaluator_fetch(options: Options, session: Session) -> int:
-    from agentci.cli.commands.evaluator_sources import fetch_evaluators
+    from agentci.cli.commands.evaluators import fetch_evaluators
     from agentci.model.program import RemoteProgram
 
     programs = [
@@ -265,8 +270,7 @@ def _ask(question: str) -> str:
 
 
 def _accept(options: Options, session: Session) -> int:
-    from agentci.cli.commands.accept import AcceptCommand, accept_cases
-    from agentci.runner.accepted_cases import ARGUMENT_CHOICES
+    from agentci.cli.commands.accept import ARGUMENT_CHOICES, AcceptCommand, accept_cases
 
     command = AcceptCommand(
         names=_get_texts(options["case"]),

@@ -15,9 +15,8 @@ from agentci._util.workspace import Workspace
 from agentci.cli.session import Session
 from agentci.config.settings import Settings
 from agentci.errors import InputError
-from agentci.github.events import GitHubContext, read_event
+from agentci.github.events import GitHubContext, make_run_info, read_event
 from agentci.github.post import print_annotations
-from agentci.github.workflow import make_run_info
 from agentci.model.result import EXIT_INVALID_INPUT, Report
 from agentci.model.values import Problem, replace
 from agentci.reports import github_limits

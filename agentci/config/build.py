@@ -25,7 +25,7 @@ from agentci.config.validate import (
 )
 from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.entries import SandboxedEntry
+from agentci.evaluators.agentevals.code import SandboxedEntry
 from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.evaluator import ComparableEvaluator, is_comparable
 from agentci.evaluators.evaluator_type import EvaluatorContext

@@ -11,11 +11,11 @@ from agentci.config.schema import EvaluatorTypes, describe_value
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.entries import CAMEL_CASE
+from agentci.evaluators.agentevals.builtin_entry import CAMEL_CASE
 from agentci.evaluators.checks.names import CHECK_NAMES
 from agentci.evaluators.evaluator_type import EvaluatorType
-from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
-from agentci.evaluators.metrics.registry import UNSUPPORTED_METRICS as METRICS_NOT_YET
+from agentci.evaluators.metrics import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
+from agentci.evaluators.metrics import UNSUPPORTED_METRICS as METRICS_NOT_YET
 from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
 from agentci.model.values import COMMAND_LINE, Json, JsonObject, Place, Problem, replace
 

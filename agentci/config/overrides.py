@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agentci._util.child_programs import is_adk_installed
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci.evaluators.metrics.registry import (
+from agentci.evaluators.metrics import (
     HOSTED_METRICS,
     INSTALL_ADK,
     JUDGED_METRIC_PURPOSES,

@@ -25,7 +25,7 @@ from agentci.evaluators.fields import (
     VARIABLE_PATTERN,
     StrictModel,
 )
-from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
+from agentci.evaluators.metrics import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
 from agentci.evaluators.registry import EVALUATOR_TYPES
 from agentci.model.values import Json, JsonObject, Problem
 

@@ -10,7 +10,7 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.errors import InputError
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
 from agentci.evaluators.evaluator import ComparableEvaluator
-from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
+from agentci.evaluators.metrics import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
 from agentci.model.case import AgentvCase, ResultsSource, RunSource
 from agentci.model.gate import GatePolicy
 from agentci.model.program import Agent
@@ -130,9 +130,9 @@ def _make_metric_evaluator(metric: str, overrides: Overrides) -> ComparableEvalu
             match_type=overrides.trajectory_match_type,
         )
     # Imported here because they load pydantic, as in read_suite.
-    from agentci.evaluators.agentevals.entries import BuiltinEntry  # noqa: PLC0415
-    from agentci.evaluators.agentevals.judged_builtin import make_judged_evaluator  # noqa: PLC0415
+    from agentci.evaluators.agentevals.builtin_entry import BuiltinEntry  # noqa: PLC0415
     from agentci.evaluators.judge_config import JudgeSettings  # noqa: PLC0415
+    from agentci.evaluators.judged_metrics import make_judged_evaluator  # noqa: PLC0415
 
     return make_judged_evaluator(
         BuiltinEntry(name=metric, type="builtin", threshold=overrides.threshold),

@@ -1,6 +1,6 @@
 """Read config files, keeping the position of every part."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -69,6 +69,12 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
                 return
             yield found
             node = _get_value_node(found)
+
+
+def make_document(root: MappingNode, *, file: str, problems: Iterable[Problem]) -> YamlDocument:
+    """Make a document with ``root`` as its tree."""
+    data = {key: plain_data(field.value) for key, field in root.fields.items()}
+    return YamlDocument(file=file, data=data, root=root, problems=tuple(problems))
 
 
 def read_yaml(data: bytes, *, file: str, content_hint: str = "") -> YamlDocument:

@@ -6,14 +6,14 @@ from typing import Any, Final, Generic, Protocol, TypeGuard, TypeVar
 from msgspec import Struct
 
 from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.definition import (
+from agentci.evaluators.evaluator import (
     Definition,
+    Evaluator,
     Facts,
     define_entry,
     define_expectation,
     define_program,
 )
-from agentci.evaluators.evaluator import Evaluator
 from agentci.evaluators.fields import Entry
 from agentci.evaluators.judge_config import JudgeSettings, define_judge
 from agentci.model.case import Case, Expectation

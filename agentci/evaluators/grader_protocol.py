@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from agentci._util.text.json_text import dumps_compact
 from agentci.errors import EvaluatorError
+from agentci.evaluators.evaluator import ARGUMENTS, TOOL_CALLS
 from agentci.evaluators.program_output import (
     EXAMPLE_RESULT,
     describe_exit,
     describe_missing_output,
     parse_output,
 )
-from agentci.evaluators.recorded_calls import ARGUMENTS, TOOL_CALLS
 from agentci.model.case import Case, Expectation
 from agentci.model.requests import ProgramOutput, Unrecorded
 from agentci.model.trace import ToolCall, Turn

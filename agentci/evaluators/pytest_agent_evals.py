@@ -19,20 +19,23 @@ from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.code import (
     ParsedEvalResult,
+    SandboxedEntry,
     make_program_identity,
     make_program_run,
     truncate_result,
     with_requirements,
 )
-from agentci.evaluators.agentevals.entries import SandboxedEntry
-from agentci.evaluators.definition import (
+from agentci.evaluators.evaluator import (
     Definition,
     Facts,
+    check_response,
+    check_tool_calls_recorded,
     define_entry,
     define_program,
     define_repeat,
+    list_program_needs,
+    list_unrecorded,
 )
-from agentci.evaluators.evaluator import check_response, find_required_variables
 from agentci.evaluators.evaluator_type import EvaluatorContext, TextFile
 from agentci.evaluators.fields import (
     Entry,
@@ -52,13 +55,12 @@ from agentci.evaluators.grader_protocol import (
     read_item_columns,
 )
 from agentci.evaluators.judge_config import JudgeSpec, define_judge
-from agentci.evaluators.metrics.metric import get_threshold
+from agentci.evaluators.metrics import get_threshold
 from agentci.evaluators.program_output import format_log_tail, parse_output
 from agentci.evaluators.prompts import make_question_from_template
-from agentci.evaluators.recorded_calls import check_tool_calls_recorded, list_unrecorded
 from agentci.model.case import Case, Expectation
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge, ScoreSchema
-from agentci.model.program import LocalProgram, RequiredProgram
+from agentci.model.program import LocalProgram
 from agentci.model.requests import (
     Compose,
     EvaluatorIdentity,
@@ -185,9 +187,7 @@ class GraderEvaluator(Struct, frozen=True, kw_only=True):
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """The file with the function, and the variables that it may see."""
-        name = self.identity.name
-        program = RequiredProgram(program=self.run.program, name=name, place=self.program_place)
-        return (program, *find_required_variables(self.identity, self.run))
+        return list_program_needs(self.identity, self.run, place=self.program_place)
 
     def read_expectation(self, expectation: Expectation) -> Facts:
         """Return the columns that the function reads, or the expected response."""

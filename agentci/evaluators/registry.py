@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, Final
 
 from agentci.evaluators.agentevals.builtin import make_builtin_evaluator
-from agentci.evaluators.agentevals.code import build_code, build_remote
-from agentci.evaluators.agentevals.entries import BuiltinEntry, CodeEntry, RemoteEntry
+from agentci.evaluators.agentevals.builtin_entry import BuiltinEntry
+from agentci.evaluators.agentevals.code import CodeEntry, RemoteEntry, build_code, build_remote
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.evaluator_type import EvaluatorContext, EvaluatorType
 from agentci.evaluators.fields import reject_repeat
-from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
+from agentci.evaluators.metrics import HOSTED_METRICS, JUDGED_METRIC_PURPOSES
 from agentci.model.values import replace
 
 ENTRY_POINT_GROUP: Final = "agentci.evaluator_types"
@@ -57,7 +57,7 @@ def _build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> Comparable
         else entry.on_turn_mismatch == "fail"
     )
     if entry.name in JUDGED_METRIC_PURPOSES:
-        from agentci.evaluators.agentevals.judged_builtin import make_judged_evaluator
+        from agentci.evaluators.judged_metrics import make_judged_evaluator
 
         return make_judged_evaluator(
             entry,

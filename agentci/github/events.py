@@ -1,4 +1,4 @@
-"""The workflow step that agentci is, the event that started it, and the commit that is checked out.
+"""The workflow run that agentci is a step of: its variables, its event, its API and its commit.
 
 The event has the commits, the pull request, the base commit and what secrets are missing. The
 commit is read from git's files: no process is started for it.
@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from agentci._util.workspace import Workspace, is_file, read_file, trust_path
 from agentci.errors import InputError
+from agentci.github.api_client import GitHubApi
+from agentci.model.result import RunInfo
 from agentci.model.values import Json
 
 
@@ -447,3 +449,44 @@ def _read_git_file(path: Path) -> str:
             return file.read(MAX_GIT_FILE_BYTES).decode("utf-8", "replace").strip()
     except (OSError, ValueError):
         return ""
+
+
+class Workflow(Struct, frozen=True, kw_only=True):
+    """A workflow run, which may be absent; see ``GitHubContext.active``.
+
+    Attributes:
+        context: the variables that the runner sets.
+        api: the GitHub API of the workflow's repository.
+    """
+
+    context: GitHubContext
+    api: GitHubApi
+
+
+def make_run_info(github: GitHubContext) -> RunInfo:
+    """Describe the workflow run for reports; empty outside a workflow."""
+    if not github.active:
+        return RunInfo()
+    event, number = read_event(github), None
+    if github.repository_url:
+        number = event.pull_request
+    return RunInfo(
+        repository="/".join(github.repository_url.split("/")[-2:]),
+        url=github.run_url,
+        branch=github.ref_name,
+        pull_request=number,
+        pull_request_url="" if number is None else f"{github.repository_url}/pull/{number}",
+        title=event.title,
+        date=event.date,
+    )
+
+
+def find_checked_out_commit(workspace: Workspace, github: GitHubContext) -> str:
+    """Return the evaluated commit: what is checked out, else what the workflow runs on.
+
+    The two differ if a workflow checks out another commit, such as the last commit of a pull
+    request instead of GitHub's merge commit.
+    """
+    if head := find_head_commit(workspace):
+        return head
+    return github.sha if github.active and COMMIT_HASH.match(github.sha) else ""

@@ -20,13 +20,13 @@ from agentci.github.events import WORKFLOW_RUN as FOLLOWING
 from agentci.github.events import (
     GitHubContext,
     TriggeringRun,
+    Workflow,
     WorkflowEvent,
     format_run_url,
     get_nested,
     read_event,
     read_triggering_run,
 )
-from agentci.github.workflow import Workflow
 from agentci.model.gate import Comparison
 from agentci.model.result import Report
 from agentci.model.values import CommentMode, Json, JsonObject, Problem, Severity, replace

@@ -5,8 +5,12 @@ that are not needed to collect tests are imported by the tests that run evaluato
 """
 
 import os
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -77,13 +81,40 @@ class evals:  # noqa: N801 (a name of pytest-agent-evals)
         return getattr(pytest.mark, JUDGE).with_args(model, **fields)  # type: ignore[no-any-return]
 
 
+PACKAGE: Final = "pytest_agent_evals"
+
+
+class PackageFinder:
+    """Finds ``pytest_agent_evals`` in agentci, where the package of that name is not installed.
+
+    The last finder of imports: what is installed, or lies in a folder of ``sys.path``, wins.
+    """
+
+    @classmethod
+    def find_spec(
+        cls,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """See ``importlib.abc.MetaPathFinder``."""
+        del path, target
+        if fullname != PACKAGE:
+            return None
+        return spec_from_file_location(fullname, Path(__file__).with_name(f"{PACKAGE}.py"))
+
+
+def install_finder() -> None:
+    """Make the package importable in this process, once."""
+    if PackageFinder not in sys.meta_path:
+        sys.meta_path.append(PackageFinder)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option for the folder of the reports, and the package that tests may import.
 
     This is the only hook that is called before any `conftest.py` is imported.
     """
-    from agentci.pytest.package_finder import install_finder
-
     install_finder()
     parser.getgroup("agentci").addoption(
         "--agentci-output-dir",

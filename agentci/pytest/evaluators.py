@@ -25,8 +25,15 @@ from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.checks.entries import CheckEntry
-from agentci.evaluators.definition import Definition, Facts, FileContents
-from agentci.evaluators.evaluator import ComparableEvaluator, extract_judgement
+from agentci.evaluators.evaluator import (
+    ComparableEvaluator,
+    Definition,
+    Facts,
+    FileContents,
+    check_reads_recorded,
+    extract_judgement,
+    list_unrecorded,
+)
 from agentci.evaluators.evaluator_type import TextFile
 from agentci.evaluators.grader_protocol import (
     ITEM_POSITION,
@@ -42,7 +49,6 @@ from agentci.evaluators.pytest_agent_evals import (
     make_prompt_evaluator,
     make_prompt_threshold,
 )
-from agentci.evaluators.recorded_calls import check_reads_recorded, list_unrecorded
 from agentci.execution.child.programs.call_grader import GraderFunctionError, call_grader
 from agentci.model.case import Case, DatasetRow, Expectation
 from agentci.model.requests import (

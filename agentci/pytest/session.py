@@ -12,19 +12,17 @@ from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_number
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import trust_path
-from agentci.cli.judge_settings import make_judge_settings
-from agentci.cli.process import make_session
 from agentci.cli.publish import publish_report
-from agentci.cli.session import allow_variables
+from agentci.cli.session import allow_variables, make_session
 from agentci.config.settings import parse_settings
 from agentci.config.variables import ANY_NAME
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.agentevals.match_eval_case import make_row_trace
 from agentci.evaluators.evaluator import ComparableEvaluator
+from agentci.evaluators.judge_config import make_judge_settings
 from agentci.evaluators.pytest_agent_evals import RESULT
 from agentci.gate.decision import compute_totals, decide, group_results_by_policy
-from agentci.github.events import find_missing_secrets_reason
-from agentci.github.workflow import find_checked_out_commit
+from agentci.github.events import find_checked_out_commit, find_missing_secrets_reason
 from agentci.model.case import Case, CaseSummary, DatasetRow
 from agentci.model.gate import Gate, GatePolicy
 from agentci.model.judges import RequiredJudge
@@ -54,7 +52,7 @@ from agentci.runner.check import Check, run_check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_inputs import load_dataset
 from agentci.runner.plan import Plan, PlannedSuite
-from agentci.runner.prepare_judges import collect_spending, prepare_judges
+from agentci.runner.prepare import collect_spending, prepare_judges
 from agentci.runner.response_cache.open import close_response_cache, open_response_cache
 from agentci.runner.services import Services
 

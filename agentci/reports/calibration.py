@@ -6,7 +6,7 @@ from typing import Final
 from agentci._util.text import json_text
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count, format_number
-from agentci.gate.agreement import Calibration, ConfusionMatrix, Proportion
+from agentci.gate.statistics import Calibration, ConfusionMatrix, Proportion
 from agentci.model.values import Json, JsonObject
 
 # Below these minimums an estimate is too uncertain; by common practice.

@@ -13,13 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from agentci._util.text import escape, json_text, truncate
 from agentci.model.case import AgentvCase, Case, CaseSummary, DialogueTurn
-from agentci.model.result import (
-    CallContent,
-    ExpectedCall,
-    RunContent,
-    SubagentContent,
-    TurnContent,
-)
+from agentci.model.result import CallContent, ExpectedCall, RunContent, SubagentContent, TurnContent
 from agentci.model.trace import (
     ModelStep,
     SubagentRun,
@@ -155,11 +149,11 @@ def _make_expected_calls(calls: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
 
 def _read_messages(agentv_case: AgentvCase) -> tuple[Turn, ...]:
     """Return the expected turn of a case of an eval file; empty if it expects no messages."""
-    from agentci.evaluators.agentv import case_texts  # noqa: PLC0415 (only for eval files)
+    from agentci.evaluators.agentv import findings  # noqa: PLC0415 (only for eval files)
 
     if not agentv_case.expected_messages:
         return ()
-    answer = case_texts.extract_reference_answer(agentv_case)
+    answer = findings.extract_reference_answer(agentv_case)
     return (
         Turn(
             id="",

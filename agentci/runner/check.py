@@ -17,8 +17,7 @@ from agentci._util.text.json_text import EncodedObject
 from agentci._util.workspace import is_file, resolve_path
 from agentci.errors import EvaluatorError, SkippedError, UncachedResponseError
 from agentci.evaluators.checks.names import CASE_PREFIX
-from agentci.evaluators.definition import split_words
-from agentci.evaluators.evaluator import Evaluator
+from agentci.evaluators.evaluator import Evaluator, split_words
 from agentci.execution.environment_variables import select_output_variables
 from agentci.execution.executor_api import HermeticExecutor, ProgramJob
 from agentci.gate.aggregation import aggregate_repeats

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_start, resolve_inside
-from agentci.evaluators.definition import FileContents
-from agentci.evaluators.evaluator import ComparableEvaluator, Evaluator, collect_needs
+from agentci.evaluators.evaluator import ComparableEvaluator, Evaluator, FileContents, collect_needs
 from agentci.execution.runtimes import NODE
 from agentci.model.case import Expectation
 from agentci.model.program import RemoteProgram, RequiredProgram

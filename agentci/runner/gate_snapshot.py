@@ -11,9 +11,14 @@ from msgspec import Struct
 from agentci._util.text import json_text
 from agentci._util.workspace import Workspace
 from agentci.config.suite import EvalFileCase, Suite
-from agentci.evaluators.definition import Definition, Facts, FileContents
-from agentci.evaluators.evaluator import ComparableEvaluator, Evaluator
-from agentci.evaluators.metrics import tool_trajectory
+from agentci.evaluators.evaluator import (
+    ComparableEvaluator,
+    Definition,
+    Evaluator,
+    Facts,
+    FileContents,
+)
+from agentci.evaluators.metrics import TOOL_TRAJECTORY
 from agentci.gate.policy_changes import match_cases
 from agentci.model.case import Dataset, EvalSet, MetricThreshold, ResultsSource, RunSource
 from agentci.model.gate import RESULTS_PREFIX, EvaluatorSettings, Gate
@@ -84,7 +89,7 @@ def apply_settings(evaluator: E, settings: EvaluatorSettings) -> E:
 
 
 def _read_match_type(evaluator: Any) -> MatchType | None:
-    if getattr(evaluator, "metric", None) != tool_trajectory.name:
+    if getattr(evaluator, "metric", None) != TOOL_TRAJECTORY:
         return None
     given = getattr(evaluator, "options", {}).get(MATCH_TYPE_OPTION)
     return given or DEFAULT_MATCH_TYPE

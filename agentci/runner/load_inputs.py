@@ -29,7 +29,7 @@ from agentci.evaluators.agentevals.match_eval_case import (
     name_eval_case,
 )
 from agentci.evaluators.checks.names import CALLS_CHECK
-from agentci.evaluators.metrics import tool_trajectory
+from agentci.evaluators.metrics import TOOL_TRAJECTORY
 from agentci.model.case import CaseSummary, Dataset, EvalCase, EvalSet
 from agentci.model.trace import Trace
 from agentci.model.values import COMMAND_LINE, Problem
@@ -120,9 +120,9 @@ def _find_matcher_problems(suite: Suite, eval_set: EvalSet | None) -> Iterator[P
     cases = () if eval_set is None else eval_set.cases
     case = next((each for each in cases if not each.has_plain_calls), None)
     for evaluator in suite.evaluators if case is not None else ():
-        if getattr(evaluator, "metric", None) == tool_trajectory.name and case is not None:
+        if getattr(evaluator, "metric", None) == TOOL_TRAJECTORY and case is not None:
             yield Problem(
-                message=f"{tool_trajectory.name} compares exact calls, which eval case "
+                message=f"{TOOL_TRAJECTORY} compares exact calls, which eval case "
                 f"`{truncate.short(case.id, MAX_NAME_LENGTH)}` does not list",
                 place=evaluator.identity.place,
                 hint=f"remove the metric; the check `{CALLS_CHECK}` compares `calls`",

@@ -23,7 +23,7 @@ from agentci.config.discovery import OUTPUT_SUFFIXES, find_given_files, get_eval
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
-from agentci.evaluators.agentv.case_texts import extract_candidate_answer, extract_question
+from agentci.evaluators.agentv.findings import extract_candidate_answer, extract_question
 from agentci.model.case import AgentvCase, Case
 from agentci.model.program import Agent
 from agentci.model.result import TrialSettings

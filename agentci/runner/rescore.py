@@ -27,7 +27,7 @@ from agentci.reports.run_content import (
 )
 from agentci.runner.check import Check
 from agentci.runner.plan import Plan, plan_suites
-from agentci.runner.prepare_programs import add_fetched_code
+from agentci.runner.prepare import add_fetched_code
 from agentci.runner.run_checks import run_checks
 from agentci.runner.services import Services
 

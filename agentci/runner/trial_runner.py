@@ -17,11 +17,7 @@ from agentci._util.text import json_text
 from agentci._util.text.format import format_count
 from agentci._util.text.secrets import Redactor
 from agentci._util.workspace import is_file, read_file, restore_path, trust_path
-from agentci.config.discovery import make_output_names
-from agentci.config.settings import Settings
-from agentci.errors import EvaluatorError, InputError, RecordingError
-from agentci.evaluators.agentv.case_texts import format_agent_prompt
-from agentci.evaluators.agentv.command_template import (
+from agentci.config.agentv.targets import (
     OUTPUT_FILE,
     PROMPT,
     PROMPT_FILE,
@@ -29,6 +25,10 @@ from agentci.evaluators.agentv.command_template import (
     find_placeholders,
     format_file_path,
 )
+from agentci.config.discovery import make_output_names
+from agentci.config.settings import Settings
+from agentci.errors import EvaluatorError, InputError, RecordingError
+from agentci.evaluators.agentv.findings import format_agent_prompt
 from agentci.evaluators.program_output import describe_exit, format_log_tail
 from agentci.execution.executor_api import NO_SANDBOX, ProgramJob
 from agentci.gate.aggregation import TOLERANCE, aggregate_trials, compute_case_scores
@@ -43,7 +43,7 @@ from agentci.recordings.agentv_run import RecordedRun, make_run_row
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.runner import load_outputs
 from agentci.runner.check import Check
-from agentci.runner.command_jobs import make_command_job
+from agentci.runner.dispatch import make_command_job
 from agentci.runner.plan import Plan, keep_in_memory
 from agentci.runner.run_checks import Outcome, run_checks
 from agentci.runner.services import Services

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from agentci.config.schema import make_config_schema
 from agentci.config.validate import check_config
 from agentci.config.yaml_document import YamlDocument, read_yaml
-from agentci.evaluators.metrics.tool_trajectory import MATCHERS
+from agentci.evaluators.metrics import MATCHERS
 from agentci.evaluators.registry import EVALUATOR_TYPES
 from agentci.execution.registry import EXECUTORS
 from agentci.model.values import Json

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from agentci.config.settings import parse_settings
-from agentci.evaluators.agentv.case_texts import extract_question, extract_reference_answer
+from agentci.evaluators.agentv.findings import extract_question, extract_reference_answer
 from agentci.runner.load_configs import load_suites
 from tests._util.http.servers import Asked, script, serve
 from tests.helpers.support import Ran, make_services, run_agentci

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentci.evaluators.metrics.registry import HOSTED_METRICS
+from agentci.evaluators.metrics import HOSTED_METRICS
 from tests.helpers.adk import STAND_IN
 from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.support import PATH, ROOT, run_agentci

@@ -91,7 +91,7 @@ class _WhileReading(Interruption):
 def test_signal_ends_other_commands_immediately(tmp_path: Path) -> None:
     program = """
 import os, signal, sys, time
-from agentci.cli.process import run_in_process
+from agentci.cli.session import run_in_process
 
 def command(session):
     signal.raise_signal(signal.SIGTERM)

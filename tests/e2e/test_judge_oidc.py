@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from agentci.runner.prepare_judges import KEY_HINT
+from agentci.runner.prepare import KEY_HINT
 from tests._util.http.servers import Answer, Asked, Raw, Server, serve
 from tests._util.http.tunnel import services
 from tests.e2e.judged import Judged, judge, scored

@@ -273,7 +273,7 @@ def test_results_folder_replaced_by_symlink_is_rejected(folder: Path) -> None:
 def test_resource_shortage_is_one_line_error(folder: Path, shortage: str) -> None:
     program = f"""
 import os, sys
-from agentci.cli.process import run_in_process
+from agentci.cli.session import run_in_process
 
 def command(session):
     raise {shortage}

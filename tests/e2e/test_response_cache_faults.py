@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentci._util.cache_folder import RESPONSES_FILE
+from agentci.cli.commands.cache import inspect_responses
 from agentci.model.requests import ProgramOutput
-from agentci.runner.response_cache.inspect import inspect_responses
 from agentci.runner.response_cache.store import SELECT_ROWS, ResponseRow, parse_row
 from tests.e2e.cached_runs import configure, run, write_program
 from tests.helpers.recordings import eval_set, otlp

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.definition import FileContents
-from agentci.evaluators.evaluator import Evaluator, is_comparable
+from agentci.evaluators.evaluator import Evaluator, FileContents, is_comparable
 from agentci.evaluators.evaluator_type import (
     EvaluatorContext,
     EvaluatorType,

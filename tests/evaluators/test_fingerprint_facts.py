@@ -25,7 +25,7 @@ from agentci.evaluators.agentv.conversation import (
 )
 from agentci.evaluators.agentv.registry import AGENTV_TYPES
 from agentci.evaluators.evaluator import ComparableEvaluator
-from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
+from agentci.evaluators.metrics import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
 from agentci.evaluators.registry import EVALUATOR_TYPES
 from agentci.execution.child.programs.call_grader import call_grader
 from agentci.model.case import AgentvCase, Case, DatasetRow, EvalCase, Expectation, Rubric

@@ -29,8 +29,7 @@ from agentci._util.text.json_text import dumps
 from agentci._util.text.python_code import parse_module
 from agentci._util.workspace import find_workspace
 from agentci.cli.commands.calibrate import read_labels
-from agentci.cli.process import make_session
-from agentci.cli.session import Session
+from agentci.cli.session import Session, make_session
 from agentci.config.settings import parse_settings
 from agentci.errors import AgentciError, EvaluatorError
 from agentci.evaluators.agentevals.code import parse_eval_result, truncate_result

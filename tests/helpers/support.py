@@ -12,8 +12,7 @@ from typing import Any
 from agentci._util.http_client import HttpClient
 from agentci._util.workspace import find_workspace
 from agentci.cli.main import run_command
-from agentci.cli.process import identify_repository, make_config_variables
-from agentci.cli.session import Session
+from agentci.cli.session import Session, identify_repository, make_config_variables
 from agentci.errors import InputError
 from agentci.execution.environment_variables import (
     make_child_environment,
@@ -23,8 +22,7 @@ from agentci.execution.environment_variables import (
 )
 from agentci.execution.registry import Executors, make_factories
 from agentci.github.api_client import GitHubApi, read_api_access
-from agentci.github.events import read_github_context
-from agentci.github.workflow import Workflow
+from agentci.github.events import Workflow, read_github_context
 from agentci.model.values import Problem, replace
 from agentci.remote.programs import Sources, read_source_context
 from agentci.runner.services import Services

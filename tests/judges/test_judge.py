@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentv.rubrics import summarize_votes
+from agentci.evaluators.agentv.judge_templates import summarize_votes
 from agentci.evaluators.prompts import UntrustedTextFence
 from agentci.judges.judge import can_stop_sampling, combine_verdicts, count_required_verdicts
 from agentci.model.judges import (

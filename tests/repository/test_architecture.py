@@ -49,7 +49,7 @@ PURE = (
 READERS = {"agentci.config.discovery", "agentci.config.agentv.files"}
 OUTSIDE = {"os", "io", "subprocess", "socket", "time", "random", "requests", "shutil", "tempfile"}
 EXTENSIBLE = (
-    *("recordings", "result_files", "evaluators", "evaluators/metrics", "reports"),
+    *("recordings", "result_files", "evaluators", "reports"),
     *("execution", "remote/sources"),
 )
 

@@ -15,8 +15,8 @@ from agentci.config.agentv.schema import make_eval_file_schema
 from agentci.config.schema import make_config_schema
 from agentci.evaluators.agentv.registry import AGENTV_TYPES
 from agentci.evaluators.agentv.registry import UNSUPPORTED_TYPES as AGENTV_NOT_YET
-from agentci.evaluators.metrics.registry import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
-from agentci.evaluators.metrics.registry import UNSUPPORTED_METRICS as METRICS_NOT_YET
+from agentci.evaluators.metrics import HOSTED_METRICS, JUDGED_METRIC_PURPOSES, METRICS
+from agentci.evaluators.metrics import UNSUPPORTED_METRICS as METRICS_NOT_YET
 from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
 from agentci.execution.registry import EXECUTORS
 from agentci.execution.runtimes import RUNTIMES

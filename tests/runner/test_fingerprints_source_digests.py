@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentci._util.workspace import find_workspace
-from agentci.evaluators.definition import FileContents
+from agentci.evaluators.evaluator import FileContents
 from agentci.runner import fingerprints
 from agentci.runner.fingerprints import SourceDigests
 

@@ -1,8 +1,11 @@
 """``agentci cache``: print the path and the contents of the cache, verify it, empty it."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
+
+from msgspec import Struct
 
 from agentci._util.cache_folder import (
     BASELINES_FOLDER,
@@ -20,10 +23,29 @@ from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.values import Json
 from agentci.remote.cache_index import CachedEvaluator, EvaluatorKey
 from agentci.remote.evaluator_cache import CacheEntry, ClearedCache, EvaluatorCache, clear_cache
-from agentci.runner.response_cache.inspect import CacheInspection, inspect_responses
+from agentci.runner.response_cache.open import NO_SQLITE, has_sqlite
+
+if TYPE_CHECKING:
+    import sqlite3
 
 HEADINGS: Final = ("SOURCE", "REPOSITORY", "REF", "COMMIT", "SIZE", "FILES")
 KIBIBYTE: Final = 1024
+
+
+class CacheInspection(Struct, frozen=True, kw_only=True):
+    """The state of the database of cached responses.
+
+    Attributes:
+        valid: number of responses that can be used.
+        corrupt: number of responses that fail verification; they are never used.
+        size_bytes: of the file.
+        error: why the file cannot be read at all; None if it can.
+    """
+
+    valid: int = 0
+    corrupt: int = 0
+    size_bytes: int = 0
+    error: str | None = None
 
 
 def print_cache_folder(folder: Path, out: TextIO) -> int:
@@ -230,3 +252,39 @@ def _format_size(size_bytes: int) -> str:
     if size_bytes < KIBIBYTE**2:
         return f"{format_number(size_bytes / KIBIBYTE, 1)} KiB"
     return f"{format_number(size_bytes / KIBIBYTE**2, 1)} MiB"
+
+
+def inspect_responses(folder: Path) -> CacheInspection:
+    """Verify all responses of a cache; the file is not changed."""
+    if not os.path.lexists(folder / RESPONSES_FILE):
+        return CacheInspection()
+    if not has_sqlite():
+        return CacheInspection(error=NO_SQLITE)
+    # Imports sqlite3, which this Python may lack.
+    from agentci.runner.response_cache.store import (  # noqa: PLC0415
+        DATABASE_ERRORS,
+        ForeignFileError,
+        describe_error,
+        open_database,
+    )
+
+    try:
+        connection = open_database(folder, owner=None, create=False)
+        if connection is None:
+            return CacheInspection()
+        try:
+            valid, corrupt = _count_valid(connection)
+        finally:
+            connection.close()
+        size = (folder / RESPONSES_FILE).stat().st_size
+    except (ForeignFileError, *DATABASE_ERRORS) as error:
+        return CacheInspection(error=describe_error(error))
+    return CacheInspection(valid=valid, corrupt=corrupt, size_bytes=size)
+
+
+def _count_valid(connection: "sqlite3.Connection") -> tuple[int, int]:
+    """The numbers of valid and of corrupt responses."""
+    from agentci.runner.response_cache.store import SELECT_ROWS, parse_row  # noqa: PLC0415 (likewise)
+
+    valid = [parse_row(values) is not None for values in connection.execute(SELECT_ROWS)]
+    return sum(valid), len(valid) - sum(valid)

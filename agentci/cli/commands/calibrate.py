@@ -14,7 +14,7 @@ from agentci.cli.session import Session
 from agentci.config.settings import Settings
 from agentci.errors import InputError
 from agentci.evaluators.fields import StrictModel, Text
-from agentci.gate.agreement import Calibration, make_confusion_matrix, measure_flips
+from agentci.gate.statistics import Calibration, make_confusion_matrix, measure_flips
 from agentci.github.events import find_missing_secrets_reason
 from agentci.model.result import EXIT_ERRORED, CheckResult
 from agentci.model.values import COMMAND_LINE, Place, Problem, replace
@@ -22,8 +22,7 @@ from agentci.reports.calibration import render_json, render_text
 from agentci.reports.problems import render_problems
 from agentci.runner.check import Check
 from agentci.runner.plan import Plan, make_plan
-from agentci.runner.prepare_judges import prepare_graders, prepare_judges
-from agentci.runner.prepare_programs import prepare_programs
+from agentci.runner.prepare import prepare_graders, prepare_judges, prepare_programs
 from agentci.runner.response_cache.open import close_response_cache, open_response_cache
 from agentci.runner.run_checks import ProgressDisplay, run_checks
 from agentci.runner.services import Services

@@ -16,19 +16,16 @@ from agentci._util.text import escape
 from agentci._util.text.format import format_count, format_criterion, format_number
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import ResolvedPath, is_file, is_folder
-from agentci.cli.judge_settings import make_judge_settings
 from agentci.cli.session import Session
 from agentci.config.settings import Settings, parse_settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.code import CodeEvaluator
-from agentci.evaluators.agentevals.entries import DEFAULT_TIMEOUT_SECONDS
-from agentci.evaluators.definition import Definition, Facts
-from agentci.evaluators.evaluator import ComparableEvaluator
+from agentci.evaluators.agentevals.code import DEFAULT_TIMEOUT_SECONDS, CodeEvaluator
+from agentci.evaluators.evaluator import ComparableEvaluator, Definition, Facts
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import MAX_SECONDS
-from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError
-from agentci.evaluators.metrics.metric import DEFAULT_THRESHOLD
+from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError, make_judge_settings
+from agentci.evaluators.metrics import DEFAULT_THRESHOLD
 from agentci.evaluators.pytest_agent_evals import (
     GRADER_SECONDS,
     GraderEntry,
@@ -58,15 +55,9 @@ from agentci.model.values import COMMAND_LINE, Json, JsonObject, replace
 from agentci.reports.check_text import list_findings
 from agentci.reports.report_format import format_problem, format_totals
 from agentci.runner.check import run_check
-from agentci.runner.load_configs import (
-    FileLocator,
-    LoadedSuite,
-    find_given_eval_sets,
-    make_locator,
-)
+from agentci.runner.load_configs import FileLocator, LoadedSuite, find_given_eval_sets, make_locator
 from agentci.runner.plan import Plan, plan_suites
-from agentci.runner.prepare_judges import prepare_judges
-from agentci.runner.prepare_programs import prepare_programs
+from agentci.runner.prepare import prepare_judges, prepare_programs
 from agentci.runner.services import Services
 
 CONFIG_EXAMPLE: Final = '{"min_length": 5}'

@@ -32,7 +32,7 @@ from agentci.remote.fetch import LOCK_HINT, MAX_REQUIREMENTS_BYTES
 from agentci.remote.lock_file import render_lock
 from agentci.remote.resolve_lock import lock_programs
 from agentci.reports.problems import render_problems
-from agentci.runner import prepare_programs
+from agentci.runner import prepare
 from agentci.runner.load_configs import load_suite
 from agentci.runner.services import Services
 
@@ -57,7 +57,7 @@ def find_lockable_programs(
             problems += error.problems
             continue
         programs = collect_needs(suite.evaluators, RequiredProgram)
-        required.update(dict.fromkeys(filter(prepare_programs.needs_preparation, programs)))
+        required.update(dict.fromkeys(filter(prepare.needs_preparation, programs)))
     if problems:
         raise InputError(problems)
     return tuple(required)
@@ -114,7 +114,7 @@ def check_lock(configs: Sequence[str], session: Session) -> int:
     """
     required = find_lockable_programs(configs, session.services)
     root = session.services.workspace.root
-    lock = prepare_programs.load_lock(session.services) or Lock()
+    lock = prepare.load_lock(session.services) or Lock()
     problems = [problem for each in required for problem in _find_missing(each, lock, root)]
     if not configs:
         problems += _find_unused(required, lock, root)
@@ -178,13 +178,13 @@ def lock_configs(
     configs = (*configs, *more)
     root = services.workspace.root
     required = find_lockable_programs(configs, services)
-    old = prepare_programs.load_lock(services) or Lock()
+    old = prepare.load_lock(services) or Lock()
     upgraded = [name for name in names if name not in more]
     kept = old if upgrade is None else _remove_upgraded(upgraded, required, old, root)
     locking = lock_programs(
         required,
-        prepare_programs.make_fetch_options(access, services, lock=kept),
-        run_installer=prepare_programs.make_installer_runner(services),
+        prepare.make_fetch_options(access, services, lock=kept),
+        run_installer=prepare.make_installer_runner(services),
         workspace=services.workspace,
     )
     new = _merge_locks(locking.lock, old) if configs else locking.lock

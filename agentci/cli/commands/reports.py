@@ -25,13 +25,13 @@ from agentci.config.discovery import find_matching_paths
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.gate.decision import compute_totals, decide
+from agentci.github.baseline.cache import read_baseline_report
 from agentci.github.baseline.compare import (
     BaselineResults,
     compare_results,
     compare_with_baseline,
     match_configs,
 )
-from agentci.github.baseline.read import read_baseline_report
 from agentci.model.gate import Gate, PolicyComparison
 from agentci.model.result import Report
 from agentci.model.values import COMMAND_LINE, Problem, replace

@@ -200,7 +200,7 @@ def _show_requests(path: ResolvedPath, file: str, options: ShowOptions) -> str:
 
 
 def _show_results(path: ResolvedPath, file: str, options: ShowOptions, session: Session) -> str:
-    from agentci.github.baseline.read import read_baseline_report  # noqa: PLC0415 (rarely used)
+    from agentci.github.baseline.cache import read_baseline_report  # noqa: PLC0415 (rarely used)
     from agentci.reports.console import render_console  # noqa: PLC0415 (likewise)
 
     report = read_baseline_report(str(path), session.services.workspace)

@@ -1,17 +1,23 @@
-"""``agentci validate``: check configs and the files that they name without running anything."""
+"""``agentci validate`` and ``agentci schema``: check configs, print the schemas for editors."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TextIO
 
+from agentci.config.agentv.schema import make_eval_file_schema
+from agentci.config.case_file import make_cases_schema
 from agentci.config.discovery import find_configs
 from agentci.config.overrides import Overrides
+from agentci.config.schema import make_config_schema
 from agentci.errors import InputError
 from agentci.evaluators.evaluator import collect_needs
 from agentci.model.judges import RequiredJudge
 from agentci.model.requests import RequiredService
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.values import Problem, ProblemFormat
+from agentci.remote.lock_file import lock_schema
 from agentci.reports.problems import render_problems
+from agentci.reports.results_json import make_results_schema
 from agentci.runner.load_configs import LoadedSuite, find_refused_variables, load_suite
 from agentci.runner.load_inputs import (
     find_expectation_problems,
@@ -21,6 +27,20 @@ from agentci.runner.load_inputs import (
 )
 from agentci.runner.load_outputs import find_named_outputs
 from agentci.runner.services import Services
+
+
+def print_schema(name: str, out: TextIO) -> int:
+    """Print the schema ``config``, ``cases``, ``evalfile`` (AgentV's), ``results`` or ``lock``."""
+    schemas: Mapping[str, Callable[[], object]] = {
+        "config": make_config_schema,
+        "cases": make_cases_schema,
+        "evalfile": make_eval_file_schema,
+        "results": make_results_schema,
+        "lock": lock_schema,
+    }
+    schema = schemas[name]()
+    out.write(f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
+    return 0
 
 
 def validate_configs(
@@ -71,11 +91,11 @@ def _find_missing_outputs(loaded: LoadedSuite) -> Sequence[Problem]:
 def _find_model_problems(loaded: LoadedSuite) -> Iterator[Problem]:
     """Find judges and grading services that could not be used even with a key."""
     if judges := collect_needs(loaded.suite.evaluators, RequiredJudge):
-        from agentci.runner.prepare_judges import find_judge_problems  # noqa: PLC0415 (rarely used)
+        from agentci.runner.prepare import find_judge_problems  # noqa: PLC0415 (rarely used)
 
         yield from find_judge_problems(judges)
     if services := collect_needs(loaded.suite.evaluators, RequiredService):
-        from agentci.runner.prepare_judges import find_service_problems  # noqa: PLC0415 (rarely used)
+        from agentci.runner.prepare import find_service_problems  # noqa: PLC0415 (rarely used)
 
         yield from find_service_problems(services)
 

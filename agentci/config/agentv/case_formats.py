@@ -8,7 +8,13 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from agentci._util.text.suggest import join_with_or, quote_name
-from agentci.config.agentv.tree import (
+from agentci.config.discovery import CASE_KEYS, SKILL_CASES_KEY
+from agentci.config.yaml_nodes import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
     change_items,
     find_text,
     find_value,
@@ -17,8 +23,6 @@ from agentci.config.agentv.tree import (
     make_node,
     make_sequence,
 )
-from agentci.config.discovery import CASE_KEYS, SKILL_CASES_KEY
-from agentci.config.yaml_nodes import MappingEntry, MappingNode, Node, ScalarNode, SequenceNode
 from agentci.errors import InputError
 from agentci.model.values import Json, JsonObject, Place
 

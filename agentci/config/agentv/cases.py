@@ -8,7 +8,6 @@ from msgspec import Struct, field
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.agentv.evaluators import RUBRICS_TYPE, EvaluatorReader, make_unique_name
 from agentci.config.agentv.files import FileResolver
-from agentci.config.agentv.ignored_keys import KeyChecker
 from agentci.config.agentv.models import (
     EXECUTION_KEY,
     SEED_LIST_PATHS,
@@ -18,7 +17,7 @@ from agentci.config.agentv.models import (
     MessageSpec,
     TurnSpec,
 )
-from agentci.config.agentv.schema import MEMBER_LIST_KEYS
+from agentci.config.agentv.schema import MEMBER_LIST_KEYS, KeyChecker
 from agentci.config.suite import EvalFileCase
 from agentci.config.validate import read_part
 from agentci.config.yaml_document import YamlDocument
@@ -30,8 +29,7 @@ from agentci.evaluators.agentv.conversation import (
     ConversationEvaluator,
     ConversationTurn,
 )
-from agentci.evaluators.agentv.llm_judge import LlmJudge
-from agentci.evaluators.agentv.llm_judge_entries import LLM_JUDGE_VOCABULARY
+from agentci.evaluators.agentv.llm_judge import LLM_JUDGE_VOCABULARY, LlmJudge
 from agentci.model.case import AgentvCase
 from agentci.model.values import Json, JsonObject, Problem, Severity, replace
 

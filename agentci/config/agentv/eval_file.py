@@ -5,7 +5,7 @@ from typing import Final
 
 from agentci._util.text.patterns import matches_any
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci.config.agentv import ignored_keys, version5
+from agentci.config.agentv import schema, version5
 from agentci.config.agentv.case_formats import is_skill_file, rewrite_skill_file
 from agentci.config.agentv.cases import CaseReader
 from agentci.config.agentv.evaluators import EvaluatorReader
@@ -16,13 +16,6 @@ from agentci.config.agentv.schema import MEMBER_LIST_KEYS
 from agentci.config.agentv.shared_values import TURNS_KEY, EnvironmentSubstitution, SharedValues
 from agentci.config.agentv.target import TargetReader
 from agentci.config.agentv.targets import COMMAND_KEYS, TargetJudges
-from agentci.config.agentv.tree import (
-    change_items,
-    find_value,
-    make_document,
-    make_node,
-    replace_values,
-)
 from agentci.config.build import make_gate_policy
 from agentci.config.discovery import CASE_KEYS
 from agentci.config.models import EvalFileGateSpec
@@ -30,8 +23,16 @@ from agentci.config.overrides import Overrides
 from agentci.config.suite import EvalFileCase, Suite
 from agentci.config.validate import read_part, sort_problems
 from agentci.config.variables import ConfigVariables
-from agentci.config.yaml_document import YamlDocument
-from agentci.config.yaml_nodes import MappingNode, Node, SequenceNode
+from agentci.config.yaml_document import YamlDocument, make_document
+from agentci.config.yaml_nodes import (
+    MappingNode,
+    Node,
+    SequenceNode,
+    change_items,
+    find_value,
+    make_node,
+    replace_values,
+)
 from agentci.errors import InputError
 from agentci.evaluators.agentv.agentv_evaluator import AgentvVersion
 from agentci.evaluators.agentv.findings import PASS_SCORE
@@ -46,9 +47,9 @@ TARGET_KEY: Final = "target"
 GATE_KEY: Final = "gate"
 AGENTV_GATE: Final = "agentv"
 UNREAD_KEYS: Final = (
-    *ignored_keys.IGNORED_KEYS,
-    *ignored_keys.IGNORED_EXECUTION_KEYS,
-    *ignored_keys.UNSUPPORTED_KEYS,
+    *schema.IGNORED_KEYS,
+    *schema.IGNORED_EXECUTION_KEYS,
+    *schema.UNSUPPORTED_KEYS,
     "name",
     "description",
     "dataset",
@@ -226,7 +227,7 @@ def read_eval_file(
         judge_settings=_make_judge_settings(spec, document, overrides, files, targets),
         targets=targets,
     )
-    key_checker = ignored_keys.KeyChecker(document=document)
+    key_checker = schema.KeyChecker(document=document)
     case_reader = CaseReader(
         document=document,
         key_checker=key_checker,

@@ -8,12 +8,12 @@ from typing import Final
 from msgspec import Struct, field
 
 from agentci._util.text.json_text import is_shallow
-from agentci.config.agentv import tree
+from agentci.config import yaml_nodes
 from agentci.config.agentv.case_formats import parse_csv_cases
 from agentci.config.agentv.evaluators import make_unique_name
 from agentci.config.agentv.files import FileResolver, ReferencedFile
 from agentci.config.discovery import CASE_KEYS, TRACE_FILE_HINT
-from agentci.config.yaml_document import YamlDocument, read_tree
+from agentci.config.yaml_document import YamlDocument, make_document, read_tree
 from agentci.config.yaml_nodes import (
     MappingEntry,
     MappingNode,
@@ -64,12 +64,12 @@ def read_jsonl(data: bytes, *, file: str, sidecar: YamlDocument | None) -> YamlD
             hint=f"run this file instead of {file}, or remove its cases",
         )
     parts = (*cases.items, *(() if sidecar is None else (sidecar.root,)))
-    is_v4 = any(tree.find_value(part, key) is not None for part in parts for key in V4_KEYS)
+    is_v4 = any(yaml_nodes.find_value(part, key) is not None for part in parts for key in V4_KEYS)
     key = V4_CASES_KEY if is_v4 else SEED_CASES_KEY
-    root = tree.make_mapping_from_entries(
+    root = yaml_nodes.make_mapping_from_entries(
         {**shared, key: MappingEntry(place=cases.place, value=cases)}, cases.place
     )
-    return tree.make_document(root, file=file, problems=() if sidecar is None else sidecar.problems)
+    return make_document(root, file=file, problems=() if sidecar is None else sidecar.problems)
 
 
 def parse_json_lines(data: bytes, *, file: str) -> SequenceNode:
@@ -88,13 +88,13 @@ def parse_json_lines(data: bytes, *, file: str) -> SequenceNode:
         is_broken = error.problem.hint == INVALID_JSON_HINT
         problem = replace(error.problem, hint=JSONL_HINT) if is_broken else error.problem
         raise InputError([problem]) from None
-    return tree.make_sequence(read, top)
+    return yaml_nodes.make_sequence(read, top)
 
 
 def _make_case_node(document: Document, file: str) -> Node:
     if not is_shallow(document.value, MAX_DEPTH):
         raise make_nesting_error(file, document.line)
-    return tree.make_node(document.value, Place(file=file, line=document.line))
+    return yaml_nodes.make_node(document.value, Place(file=file, line=document.line))
 
 
 URL_PREFIX: Final = "file://"
@@ -125,32 +125,34 @@ class ExternalCases(Struct, kw_only=True):
         sources = [root.fields[key] for key in (SCENARIOS_KEY, IMPORTS_KEY) if key in root.fields]
         if not sources:
             return root
-        own = tree.find_value(root, V4_CASES_KEY)
+        own = yaml_nodes.find_value(root, V4_CASES_KEY)
         expanded = () if own is None else self.expand(own)
         found = [*(expanded.items if isinstance(expanded, SequenceNode) else ())]
-        found += self._read_imports(tree.find_value(root, IMPORTS_KEY))
-        found += self._join_scenarios(tree.find_value(root, SCENARIOS_KEY))
+        found += self._read_imports(yaml_nodes.find_value(root, IMPORTS_KEY))
+        found += self._join_scenarios(yaml_nodes.find_value(root, SCENARIOS_KEY))
         fields = {
             key: each
             for key, each in root.fields.items()
             if key not in (SCENARIOS_KEY, IMPORTS_KEY)
         }
         place = (sources[0] if own is None else root.fields[V4_CASES_KEY]).place
-        fields[V4_CASES_KEY] = MappingEntry(place=place, value=tree.make_sequence(found, place))
-        return tree.make_mapping_from_entries(fields, root.place)
+        fields[V4_CASES_KEY] = MappingEntry(
+            place=place, value=yaml_nodes.make_sequence(found, place)
+        )
+        return yaml_nodes.make_mapping_from_entries(fields, root.place)
 
     def _read_imports(self, imports: Node | None) -> Iterator[Node]:
-        suites = tree.find_value(imports, "suites")
+        suites = yaml_nodes.find_value(imports, "suites")
         if suites is not None:
             self._warn("`imports.suites` has no effect", suites.place, SUITE_HINT)
-        listed = tree.find_value(imports, V4_CASES_KEY)
+        listed = yaml_nodes.find_value(imports, V4_CASES_KEY)
         for each in _list_items(listed):
             yield from self._read_import(each, "path")
 
     def _read_import(self, entry: Node, key: str) -> Iterator[Node]:
         """Read the files of cases that an entry names, as a text or with ``key``."""
-        named = tree.find_value(entry, key) if isinstance(entry, MappingNode) else entry
-        if tree.find_value(entry, "select") is not None:
+        named = yaml_nodes.find_value(entry, key) if isinstance(entry, MappingNode) else entry
+        if yaml_nodes.find_value(entry, "select") is not None:
             hint = "all cases are evaluated; select some with --case and --tag"
             self._warn("`select` has no effect", entry.place, hint)
         if isinstance(named, ScalarNode) and isinstance(named.value, str) and named.value.strip():
@@ -163,7 +165,7 @@ class ExternalCases(Struct, kw_only=True):
         listed = (each for item in _list_items(scenarios) for each in self._read_scenarios(item))
         taken: set[str] = set()
         for number, scenario in enumerate(listed, start=1):
-            parts = (tree.find_value(scenario, key) for key in ("config", V4_CASES_KEY))
+            parts = (yaml_nodes.find_value(scenario, key) for key in ("config", V4_CASES_KEY))
             match [*parts]:
                 case [SequenceNode() as rows, SequenceNode() as tests]:
                     yield from _join_rows(rows, tests, number, taken)
@@ -183,7 +185,7 @@ class ExternalCases(Struct, kw_only=True):
         for source in sources:
             root, problems = read_tree(source.data, file=source.file)
             self.problems += problems
-            yield from _list_items(tree.find_value(root, SCENARIOS_KEY) or root)
+            yield from _list_items(yaml_nodes.find_value(root, SCENARIOS_KEY) or root)
 
     def _warn(self, message: str, place: Place, hint: str) -> None:
         self.problems.append(Problem(message=message, place=place, hint=hint, severity="warning"))
@@ -195,9 +197,9 @@ class ExternalCases(Struct, kw_only=True):
         """Replace paths in the list ``cases`` with the cases they name; keep other nodes."""
         match cases:
             case ScalarNode(value=str(named)) if named.strip():
-                return tree.make_sequence(self._read_files(named, cases), cases.place)
+                return yaml_nodes.make_sequence(self._read_files(named, cases), cases.place)
             case SequenceNode():
-                return tree.make_sequence(
+                return yaml_nodes.make_sequence(
                     (each for item in cases.items for each in self._expand_item(item)), cases.place
                 )
             case _:
@@ -206,9 +208,9 @@ class ExternalCases(Struct, kw_only=True):
     def _expand_item(self, item: Node) -> Iterator[Node]:
         if isinstance(item, ScalarNode) and isinstance(item.value, str) and item.value.strip():
             yield from self._read_files(item.value, item)
-        elif tree.find_value(item, INCLUDE_KEY) is None:
+        elif yaml_nodes.find_value(item, INCLUDE_KEY) is None:
             yield item
-        elif tree.find_text(item, "type") == "suite":
+        elif yaml_nodes.find_text(item, "type") == "suite":
             self._warn("an included eval file has no effect", item.place, SUITE_HINT)
         else:
             yield from self._read_import(item, INCLUDE_KEY)
@@ -244,7 +246,7 @@ class ExternalCases(Struct, kw_only=True):
             return
         root, problems = read_tree(source.data, file=source.file)
         self.problems += problems
-        inner = tree.find_value(root, V4_CASES_KEY) if source.file.endswith(".json") else None
+        inner = yaml_nodes.find_value(root, V4_CASES_KEY) if source.file.endswith(".json") else None
         listed = root if inner is None else inner
         if source.case_id is not None:
             yield _with_folder_id(root, source.case_id)
@@ -260,9 +262,9 @@ class ExternalCases(Struct, kw_only=True):
 
 def _with_folder_id(case: Node, folder: str) -> Node:
     """A case with the name of its folder as its id, unless it has one."""
-    if not isinstance(case, MappingNode) or tree.find_value(case, "id") is not None:
+    if not isinstance(case, MappingNode) or yaml_nodes.find_value(case, "id") is not None:
         return case
-    return tree.replace_values(case, {"id": tree.make_node(folder, case.place)})
+    return yaml_nodes.replace_values(case, {"id": yaml_nodes.make_node(folder, case.place)})
 
 
 def _list_items(node: Node | None) -> tuple[Node, ...]:
@@ -285,26 +287,26 @@ def _join_rows(
             if not isinstance(row, MappingNode) or not isinstance(test, MappingNode):
                 yield test
                 continue
-            own, shared = (tree.find_text(each, "id") for each in (test, row))
+            own, shared = (yaml_nodes.find_text(each, "id") for each in (test, row))
             ending = f"__scenario_test_{number}" if len(tests.items) > 1 else ""
             default = f"scenario-{scenario}-{row_number}-{number}"
             name = own or (f"{shared}{ending}" if shared else default)
             name = make_unique_name(name, taken)
             taken.add(name)
-            case = tree.replace_values(row, _join_values(row, test))
-            yield tree.replace_values(case, {"id": tree.make_node(name, test.place)})
+            case = yaml_nodes.replace_values(row, _join_values(row, test))
+            yield yaml_nodes.replace_values(case, {"id": yaml_nodes.make_node(name, test.place)})
 
 
 def _join_values(row: MappingNode, test: MappingNode) -> dict[str, Node]:
     """The values of ``test``, joined with those of ``row`` where both count."""
     values = {key: each.value for key, each in test.fields.items()}
     for key in JOINED_KEYS:
-        match (tree.find_value(row, key), values.get(key)):
+        match (yaml_nodes.find_value(row, key), values.get(key)):
             case (MappingNode() as shared, MappingNode() as own):
                 inner = {name: each.value for name, each in own.fields.items()}
-                values[key] = tree.replace_values(shared, inner)
+                values[key] = yaml_nodes.replace_values(shared, inner)
             case (SequenceNode() as shared, SequenceNode() as own):
-                values[key] = tree.make_sequence((*shared.items, *own.items), own.place)
+                values[key] = yaml_nodes.make_sequence((*shared.items, *own.items), own.place)
             case _:
                 pass
     return values
@@ -335,10 +337,10 @@ class IncludedEvaluators(Struct, kw_only=True):
         if not isinstance(entries, SequenceNode):
             return entries
         written = (each for entry in entries.items for each in self._expand_entry(entry, chain))
-        return tree.make_sequence(written, entries.place)
+        return yaml_nodes.make_sequence(written, entries.place)
 
     def _expand_entry(self, entry: Node, chain: tuple[str, ...]) -> Iterator[Node]:
-        named = tree.find_value(entry, INCLUDE_KEY)
+        named = yaml_nodes.find_value(entry, INCLUDE_KEY)
         if not isinstance(entry, MappingNode) or named is None or len(entry.fields) > 1:
             yield entry
             return
@@ -363,7 +365,7 @@ class IncludedEvaluators(Struct, kw_only=True):
     def _read_entries(self, source: ReferencedFile) -> Node:
         root, problems = read_tree(source.data, file=source.file)
         self.problems += problems
-        found = (tree.find_value(root, key) for key in INCLUDED_LIST_KEYS)
+        found = (yaml_nodes.find_value(root, key) for key in INCLUDED_LIST_KEYS)
         entries = next((each for each in found if each is not None), None)
         if not isinstance(entries, SequenceNode):
             raise InputError.from_message(
@@ -387,7 +389,7 @@ class CustomTypes(Struct, frozen=True, kw_only=True):
         if not isinstance(entries, SequenceNode):
             return entries
         names: set[str] = set()
-        return tree.change_items(entries, lambda entry: self._expand_entry(entry, names))
+        return yaml_nodes.change_items(entries, lambda entry: self._expand_entry(entry, names))
 
     def _expand_entry(self, entry: Node, names: set[str]) -> Node:
         """Replace one entry; ``names`` collects the names generated so far."""
@@ -404,11 +406,11 @@ class CustomTypes(Struct, frozen=True, kw_only=True):
             return entry
         place = entry.fields["type"].value.place
         values = {
-            "type": tree.make_node("code_judge", place),
-            "command": tree.make_node(["bun", "run", path], place),
+            "type": yaml_nodes.make_node("code_judge", place),
+            "command": yaml_nodes.make_node(["bun", "run", path], place),
         }
-        if tree.find_value(entry, "name") is None:
+        if yaml_nodes.find_value(entry, "name") is None:
             name = make_unique_name(kind, names)
             names.add(name)
-            values["name"] = tree.make_node(name, place)
-        return tree.replace_values(entry, values)
+            values["name"] = yaml_nodes.make_node(name, place)
+        return yaml_nodes.replace_values(entry, values)

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import ConfigDict, Field, JsonValue
 
 from agentci.config.models import EvalFileGateSpec, TraceFormat
-from agentci.evaluators.agentv.llm_judge_entries import CriteriaList
+from agentci.evaluators.agentv.llm_judge import CriteriaList
 from agentci.evaluators.agentv.payload import PayloadFormat
 from agentci.evaluators.fields import Count, Name, Share, StrictModel, Text, optional
 from agentci.evaluators.judge_config import SharedJudgeSpec

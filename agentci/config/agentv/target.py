@@ -10,13 +10,12 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.config.agentv.files import FileResolver
 from agentci.config.agentv.models import LenientModel
-from agentci.config.agentv.targets import TargetJudges
+from agentci.config.agentv.targets import OUTPUT_FILE, PLACEHOLDERS, TargetJudges, find_placeholders
 from agentci.config.validate import read_part
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
 from agentci.evaluators.agentv.agentv_evaluator import NonNegative, leave_out_of_required
-from agentci.evaluators.agentv.command_template import OUTPUT_FILE, PLACEHOLDERS, find_placeholders
 from agentci.evaluators.fields import Seconds, StrictModel, Text, VariableName, optional
 from agentci.model.program import Agent, CommandTemplate
 from agentci.model.result import TrialSettings, TrialStrategy

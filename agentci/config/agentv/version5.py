@@ -14,15 +14,22 @@ from agentci._util.text.suggest import quote_name
 from agentci.config.agentv.evaluators import TRANSFORM_KEY, make_unique_name
 from agentci.config.agentv.external_files import IMPORTS_KEY, SCENARIOS_KEY
 from agentci.config.agentv.files import FileResolver
-from agentci.config.agentv.prompts import PROMPTS_KEY, PromptReader, name_case
 from agentci.config.agentv.shared_values import (
     CASE_PLACEHOLDER,
     INPUT_KEY,
     INPUT_KEYS,
+    PROMPTS_KEY,
     TURNS_KEY,
     CaseSubstitution,
+    PromptReader,
+    name_case,
 )
-from agentci.config.agentv.tree import (
+from agentci.config.yaml_document import read_tree
+from agentci.config.yaml_nodes import (
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
     change_items,
     change_texts,
     find_first,
@@ -32,10 +39,9 @@ from agentci.config.agentv.tree import (
     make_mapping_from_entries,
     make_node,
     make_sequence,
+    plain_data,
     replace_values,
 )
-from agentci.config.yaml_document import read_tree
-from agentci.config.yaml_nodes import MappingNode, Node, ScalarNode, SequenceNode, plain_data
 from agentci.errors import InputError
 from agentci.evaluators.agentv.llm_judge import wrap_criteria
 from agentci.evaluators.agentv.registry import normalize_type_name

@@ -5,17 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.definition import Definition, Facts
-from agentci.evaluators.evaluator import check_response
-from agentci.evaluators.metrics import tool_trajectory
-from agentci.evaluators.metrics.metric import (
+from agentci.evaluators.evaluator import (
+    Definition,
+    Facts,
+    check_response,
+    check_tool_calls_recorded,
+)
+from agentci.evaluators.metrics import (
+    METRICS,
     NO_EXPECTED_TURNS,
+    TOOL_TRAJECTORY,
     define_metric,
+    drop_arguments,
     make_metric_identity,
     make_metric_judgement,
+    read_match_type,
 )
-from agentci.evaluators.metrics.registry import METRICS
-from agentci.evaluators.recorded_calls import check_tool_calls_recorded
 from agentci.model.case import Case, Expectation
 from agentci.model.program import RequiredProgram
 from agentci.model.requests import (
@@ -104,9 +109,9 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     def definition(self) -> Definition:
         """See ``ComparableEvaluator``."""
         shared = define_metric(self.identity, turn_mismatch_fails=self.turn_mismatch_fails)
-        if self.metric != tool_trajectory.name:
+        if self.metric != TOOL_TRAJECTORY:
             return shared
-        match_type = tool_trajectory.read_match_type(self.options)
+        match_type = read_match_type(self.options)
         own = {**shared, "trajectory_match_type": match_type}
         flags = {"subagents": self.subagents, "ignore_args": self.ignore_args}
         return {**own, **{name: True for name, is_set in flags.items() if is_set}}
@@ -131,7 +136,7 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
         )
 
     def _select(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-        return tool_trajectory.drop_arguments(turns) if self.ignore_args else turns
+        return drop_arguments(turns) if self.ignore_args else turns
 
     def read(self, response: Response) -> Judgement:
         """Judge by the score and by the number of turns."""

@@ -9,34 +9,54 @@ import json
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, Self, TypeAlias, get_args
 
 from msgspec import Struct
+from pydantic import Field, JsonValue, model_validator
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_criterion
 from agentci._util.text.json_text import dumps_compact, dumps_readable, make_strict
 from agentci._util.text.suggest import join_with_or
 from agentci.errors import EvaluatorError
-from agentci.evaluators.agentevals.entries import CodeEntry, RemoteEntry, SandboxedEntry
-from agentci.evaluators.definition import Definition, Facts, define_entry, define_program
 from agentci.evaluators.evaluator import (
     ComparableEvaluator,
+    Definition,
+    Facts,
     check_response,
-    find_required_variables,
+    define_entry,
+    define_program,
+    list_program_needs,
+    list_unrecorded,
 )
 from agentci.evaluators.evaluator_type import EvaluatorContext
-from agentci.evaluators.metrics.metric import get_threshold
+from agentci.evaluators.fields import (
+    CACHE_DIRS,
+    Cached,
+    Count,
+    Entry,
+    Image,
+    RepeatableEntry,
+    Seconds,
+    Sha256,
+    Share,
+    Text,
+    VariableName,
+    check_cache_dirs,
+    optional,
+)
+from agentci.evaluators.metrics import DEFAULT_THRESHOLD, get_threshold
 from agentci.evaluators.program_output import (
     EXAMPLE_RESULT,
     describe_exit,
     describe_missing_output,
     parse_output,
 )
-from agentci.evaluators.recorded_calls import list_unrecorded
 from agentci.model.case import Case, EvalCase, Expectation
-from agentci.model.program import LocalProgram, Program, RemoteProgram, RequiredProgram
+from agentci.model.program import LocalProgram, Program, RemoteProgram
 from agentci.model.requests import (
+    DEFAULT_MEMORY_MB,
+    DEFAULT_PROCESSES,
     DOCKER_EXECUTOR,
     EvaluatorIdentity,
     Judgement,
@@ -46,7 +66,118 @@ from agentci.model.requests import (
     RunProgram,
 )
 from agentci.model.trace import ToolCall, ToolResponse, Turn
-from agentci.model.values import IdentityKey, Json, JsonObject, Place, replace
+from agentci.model.values import (
+    IdentityKey,
+    IsolationMode,
+    Json,
+    JsonObject,
+    Place,
+    RequirementsMode,
+    replace,
+)
+
+DEFAULT_TIMEOUT_SECONDS: Final = 30
+
+
+class SandboxedEntry(RepeatableEntry, Entry):
+    """Fields of evaluators whose code runs in a sandbox or a container: programs and graders."""
+
+    threshold: Share = optional("Minimum score of a case to pass.", default=DEFAULT_THRESHOLD)
+    timeout: Seconds = optional(
+        "Time limit of the program in seconds.", default=DEFAULT_TIMEOUT_SECONDS
+    )
+    executor: Text = Field(
+        default="local",
+        description="`local`, `docker`, or an executor of a plugin.",
+        examples=["local", "docker"],
+    )
+    image: Image | None = Field(
+        default=None,
+        description="Container image with interpreter and packages, for `executor: docker`.",
+        examples=["python:3.12-slim"],
+    )
+    requirements: RequirementsMode = optional(
+        "Whether packages of `requirements.txt` in the program's folder are installed.",
+        default="auto",
+    )
+    allow_source: bool = Field(
+        default=False,
+        description="Whether packages without a wheel are built, in the sandbox.",
+    )
+    env: list[VariableName] = Field(
+        default=[],
+        description="Names of environment variables for the program, without wildcards.",
+        examples=[["JUDGE_API_KEY"]],
+    )
+    cache_dirs: list[VariableName] = Field(
+        default=[],
+        description=CACHE_DIRS,
+        examples=[["HF_HUB_CACHE"]],
+    )
+    memory_mb: Count = optional("Memory limit per process, in MiB.", default=DEFAULT_MEMORY_MB)
+    processes: Count = optional(
+        "Limit on concurrent processes and threads.", default=DEFAULT_PROCESSES
+    )
+    isolation: IsolationMode = optional(
+        "How a Python program starts: as a `fork` with preloaded modules, or as a new process, "
+        "which is slower.",
+        default="fork",
+    )
+    cache: Cached = False
+
+    @model_validator(mode="after")
+    def _with_readable_cache_dirs(self) -> Self:
+        check_cache_dirs(self.cache_dirs, executor=self.executor, cached=self.cache)
+        return self
+
+
+class ProgramEntry(SandboxedEntry):
+    """Fields of evaluators that are programs."""
+
+    config: dict[str, JsonValue] = optional(
+        "Settings for the program, part of its input.", default={}
+    )
+
+
+class CodeEntry(ProgramEntry):
+    """A program that reads a recorded run from stdin and writes a score to stdout."""
+
+    type: Literal["code"] = Field(description="A program of your own.")
+    path: Text = Field(description="Path of the program, relative to this config.")
+    network: bool = optional("Whether it can use the network.", default=True)
+
+
+class RemoteEntry(ProgramEntry):
+    """A program that is fetched, verified and cached; see docs/remote-evaluators.md."""
+
+    type: Literal["remote"] = Field(description="A remote program.")
+    source: Text = Field(
+        default="github",
+        description="`github`, `url`, `local`, or a source of a plugin.",
+        examples=["github", "url", "local"],
+    )
+    ref: Text = Field(
+        description=(
+            "Path in the repository; for `url` the URL; for `local` a path, or a name in the index."
+        )
+    )
+    repo: Text | None = optional(
+        "`owner/name`, or for `local` the folder of an `index.yaml`; default: "
+        "`AGENTEVALS_EVALUATOR_REPO`, else the community's."
+    )
+    branch: Text | None = optional(
+        "Branch to follow; default: `AGENTEVALS_EVALUATOR_BRANCH`, else `main`."
+    )
+    rev: Text | None = optional("Commit or tag to use instead of a branch.")
+    network: bool = optional("Whether it can use the network.", default=False)
+    sha256: Sha256 | None = optional("SHA-256 of the file at `ref`; required for `url`.")
+
+    @model_validator(mode="after")
+    def _with_one_revision(self) -> Self:
+        if self.branch is not None and self.rev is not None:
+            raise ValueError("`branch` and `rev` exclude each other; keep one of them")
+        return self
+
 
 PROTOCOL_VERSION: Final = "1.1"
 # False beside what was left out because it was not recorded; these keys are not in the protocol.
@@ -316,9 +447,7 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
         """Its program, and the variables that it may see."""
-        name = self.identity.name
-        program = RequiredProgram(program=self.run.program, name=name, place=self.program_place)
-        return (program, *find_required_variables(self.identity, self.run))
+        return list_program_needs(self.identity, self.run, place=self.program_place)
 
     def read_expectation(self, expectation: Expectation) -> Facts:
         """Return the expected turns as they are sent."""

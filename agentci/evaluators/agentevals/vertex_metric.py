@@ -11,9 +11,16 @@ from agentci._util.child_programs import ADK_MEASURE_PATH
 from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
 from agentci.errors import EvaluatorError
-from agentci.evaluators.definition import Definition, Facts
-from agentci.evaluators.evaluator import check_response, extract_judgement
-from agentci.evaluators.metrics.metric import (
+from agentci.evaluators.evaluator import (
+    Definition,
+    Facts,
+    check_response,
+    check_tool_calls_recorded,
+    extract_judgement,
+)
+from agentci.evaluators.metrics import (
+    HOSTED_METRICS,
+    INSTALL_ADK,
     NO_EXPECTED_TURNS,
     HostedMetric,
     count_unpaired_turns,
@@ -23,9 +30,7 @@ from agentci.evaluators.metrics.metric import (
     make_metric_judgement,
     pair_turns,
 )
-from agentci.evaluators.metrics.registry import HOSTED_METRICS, INSTALL_ADK
 from agentci.evaluators.program_output import describe_exit
-from agentci.evaluators.recorded_calls import check_tool_calls_recorded
 from agentci.model.case import Case, Expectation
 from agentci.model.program import LocalProgram, RequiredProgram
 from agentci.model.requests import (

@@ -10,8 +10,7 @@ from agentci._util.text.format import format_criterion
 from agentci.evaluators.agentv.findings import PassThreshold
 from agentci.evaluators.agentv.judge_templates import TemplateReader
 from agentci.evaluators.agentv.payload import PayloadFormat
-from agentci.evaluators.definition import Definition, Facts, define_entry
-from agentci.evaluators.evaluator import ComparableEvaluator
+from agentci.evaluators.evaluator import ComparableEvaluator, Definition, Facts, define_entry
 from agentci.evaluators.fields import Name, Share, StrictModel, optional
 from agentci.evaluators.judge_config import JudgeSettings, JudgeSpec, TargetJudgeSpec
 from agentci.model.case import Case

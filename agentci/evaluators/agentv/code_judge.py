@@ -32,13 +32,14 @@ from agentci.evaluators.agentv.payload import (
     make_judge_input,
     make_judge_payload,
 )
-from agentci.evaluators.definition import (
+from agentci.evaluators.evaluator import (
+    TOOL_CALLS,
     Definition,
     Facts,
     FileContents,
     define_command,
+    find_required_variables,
 )
-from agentci.evaluators.evaluator import find_required_variables
 from agentci.evaluators.fields import (
     CACHE_DIRS,
     MAX_COUNT,
@@ -60,7 +61,6 @@ from agentci.evaluators.program_output import (
     describe_missing_output,
     parse_output,
 )
-from agentci.evaluators.recorded_calls import TOOL_CALLS
 from agentci.model.case import Case, Expectation
 from agentci.model.judges import ModelAccess, RequiredJudge
 from agentci.model.requests import (

@@ -22,9 +22,8 @@ from agentci.evaluators.agentv.findings import (
 )
 from agentci.evaluators.agentv.judge_templates import TemplateVocabulary
 from agentci.evaluators.agentv.llm_judge import HolisticScale
-from agentci.evaluators.agentv.text_match import RegexEvaluator
-from agentci.evaluators.definition import Definition, Facts, define_command
-from agentci.evaluators.evaluator import extract_judgement
+from agentci.evaluators.agentv.response_checks import RegexEvaluator
+from agentci.evaluators.evaluator import Definition, Facts, define_command, extract_judgement
 from agentci.evaluators.fields import (
     Cached,
     RepeatableEntry,

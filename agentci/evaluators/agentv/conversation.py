@@ -9,9 +9,13 @@ from agentci._util.text.format import format_count
 from agentci._util.text.javascript import stringify_json
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentv.agentv_evaluator import AgentvEvaluator
-from agentci.evaluators.agentv.case_texts import ASSISTANT, extract_candidate_answer
-from agentci.evaluators.agentv.findings import get_agentv_case, get_recorded_run
-from agentci.evaluators.definition import Definition, Facts
+from agentci.evaluators.agentv.findings import (
+    ASSISTANT,
+    extract_candidate_answer,
+    get_agentv_case,
+    get_recorded_run,
+)
+from agentci.evaluators.evaluator import Definition, Facts
 from agentci.model.case import AgentvCase, Case, Expectation
 from agentci.model.requests import EvaluatorIdentity, Judgement, Prerequisite, Response, Task
 from agentci.model.trace import Message, Transcript

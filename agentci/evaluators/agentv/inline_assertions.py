@@ -18,24 +18,21 @@ from agentci.evaluators.agentv.agentv_evaluator import (
     make_pass_threshold,
     make_required_judge,
 )
-from agentci.evaluators.agentv.case_texts import extract_candidate_answer, find_last_content
-from agentci.evaluators.agentv.code_judge import (
-    DEFAULT_TIMEOUT_SECONDS,
-    CodeJudge,
-)
+from agentci.evaluators.agentv.code_judge import DEFAULT_TIMEOUT_SECONDS, CodeJudge
 from agentci.evaluators.agentv.findings import (
     Finding,
     PassThreshold,
+    extract_candidate_answer,
+    find_last_content,
     get_agentv_case,
     get_recorded_run,
     make_agentv_judgement,
 )
 from agentci.evaluators.agentv.payload import NO_RUN, make_judge_payload, to_camel_case
-from agentci.evaluators.definition import Definition, Facts, define_command
+from agentci.evaluators.evaluator import TOOL_CALLS, Definition, Facts, define_command
 from agentci.evaluators.fields import RepeatableEntry, Share, StrictModel, Text, optional
 from agentci.evaluators.judge_config import VARIABLE_PLACEHOLDER, TargetJudgeSpec, define_judge
 from agentci.evaluators.program_output import describe_exit, parse_output
-from agentci.evaluators.recorded_calls import TOOL_CALLS
 from agentci.model.case import AgentvCase, Case, Expectation
 from agentci.model.judges import RequiredJudge
 from agentci.model.requests import (

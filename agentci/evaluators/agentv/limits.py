@@ -8,10 +8,9 @@ from pydantic import Field, model_validator
 
 from agentci._util.text.javascript import format_js_fixed, format_js_number
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry, NonNegative
-from agentci.evaluators.agentv.case_texts import ASSISTANT
-from agentci.evaluators.agentv.findings import Finding
+from agentci.evaluators.agentv.findings import ASSISTANT, Finding
+from agentci.evaluators.evaluator import NO_TOOL_CALLS
 from agentci.evaluators.fields import Share, optional
-from agentci.evaluators.recorded_calls import NO_TOOL_CALLS
 from agentci.model.case import AgentvCase
 from agentci.model.trace import Transcript
 

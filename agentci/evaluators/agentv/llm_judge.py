@@ -1,24 +1,42 @@
-"""``llm_judge`` (``llm-grader`` in AgentV 4): a judge model that grades a response."""
+"""``llm_judge`` (``llm-grader`` in AgentV 4) and ``rubrics``: a judge model grades a response."""
 
-from collections.abc import Iterator
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from msgspec import Struct
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
+from agentci._util.text.suggest import quote_name
 from agentci._util.text.templates import list_template_names
-from agentci.errors import EvaluatorError
-from agentci.evaluators.agentv import findings
-from agentci.evaluators.agentv.case_texts import iterate_prompt_segments
-from agentci.evaluators.agentv.code_judge import CodeJudge
+from agentci.errors import EvaluatorError, InputError
+from agentci.evaluators.agentv import agentv_evaluator, findings, judge_templates
+from agentci.evaluators.agentv.code_judge import DEFAULT_TIMEOUT_SECONDS, CodeJudge
+from agentci.evaluators.agentv.findings import iterate_prompt_segments
 from agentci.evaluators.agentv.judge_templates import (
+    MAX_GRADE,
     TRUSTED_VARIABLES,
+    Criterion,
+    GradeRange,
+    Rubrics,
     TemplateSource,
     collect_untrusted_texts,
     make_template_values,
+    summarize_votes,
 )
 from agentci.evaluators.agentv.payload import NO_RUN
-from agentci.evaluators.agentv.rubrics import Rubrics, summarize_votes
-from agentci.evaluators.definition import Definition, Facts
+from agentci.evaluators.evaluator import Definition, Facts, define_command
+from agentci.evaluators.fields import (
+    Cached,
+    Name,
+    RepeatableEntry,
+    Share,
+    StrictModel,
+    Text,
+    optional,
+)
+from agentci.evaluators.judge_config import JudgeSpec, define_judge
 from agentci.evaluators.program_output import decode_output, describe_exit
 from agentci.evaluators.prompts import make_question, make_question_from_prompt
 from agentci.model.case import Case, Expectation
@@ -33,7 +51,7 @@ from agentci.model.requests import (
     RunCommand,
     Task,
 )
-from agentci.model.values import JsonObject
+from agentci.model.values import JsonObject, Place, Problem
 
 HITS, MISSES = "hits", "misses"
 HOLISTIC_FORM: Final = ScoreSchema(notes=(HITS, MISSES))
@@ -243,3 +261,295 @@ class LlmJudge(Struct, frozen=True, kw_only=True):
         )
         how = (TEMPLATE_INSTRUCTIONS,) if by_template else default_instructions
         return " ".join((JUDGE_TASK, *how, self.scale.instructions))
+
+
+CriterionGrade: TypeAlias = Annotated[int, Field(ge=0, le=MAX_GRADE)]
+GradeBounds: TypeAlias = Annotated[list[CriterionGrade], Field(min_length=2, max_length=2)]
+
+
+class RangeSpec(StrictModel):
+    """The meaning of a range of grades."""
+
+    score_range: GradeBounds = Field(description="The lowest and the highest grade.")
+    outcome: Text = Field(description="The meaning of these grades.")
+
+
+class CriterionSpec(StrictModel):
+    """One criterion, met or not met; if one in the list has `score_ranges`, all are graded."""
+
+    id: Name | None = optional("Unique id; by default `rubric-1`, `rubric-2` and so on.")
+    outcome: Text | None = optional("What a good answer does.")
+    criteria: Text | None = optional("Alias of `outcome`.")
+    expected_outcome: Text | None = optional("Alias of `outcome` in older files.")
+    description: Text | None = optional("Alias of `outcome` in the oldest files.")
+    operator: JsonValue = optional("Ignored, as in most AgentV versions.")
+    weight: agentv_evaluator.NonNegative = optional("Weight in the score.", default=1.0)
+    required: bool | None = optional(
+        "Whether the evaluator fails if the criterion is not met; by default `true`. "
+        "For graded criteria the default is `false`, and `true` requires the highest grade."
+    )
+    min_score: Share | None = optional(
+        "Share of the highest grade below which the evaluator fails."
+    )
+    required_min_score: CriterionGrade | None = optional(
+        "The same threshold as a grade from 0 to 10, in older files."
+    )
+    score_ranges: list[RangeSpec] | dict[str, Text] | None = optional(
+        "Meaning of the grades: a list of ranges that cover 0 to 10, or a mapping from "
+        "the lowest grade of each range to its meaning."
+    )
+
+    @property
+    def text(self) -> str:
+        """The text of the criterion; empty if only its ranges describe it."""
+        aliases = (self.outcome, self.criteria, self.expected_outcome, self.description)
+        return next(filter(None, aliases), "")
+
+    @property
+    def min_share(self) -> float | None:
+        """See ``Criterion``."""
+        if self.min_score is not None or self.required_min_score is None:
+            return self.min_score
+        return self.required_min_score / MAX_GRADE
+
+    @property
+    def ranges(self) -> tuple[GradeRange, ...]:
+        """See ``Criterion``."""
+        return tuple(_parse_ranges(self.score_ranges or []))
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.text and not self.score_ranges:
+            raise ValueError(
+                "a criterion needs `outcome`, what a good answer does, or `score_ranges`"
+            )
+        ranges = self.ranges
+        covered = [each.low for each in ranges[:1]] == [0] and ranges[-1].high == MAX_GRADE
+        adjacent = all(one.high + 1 == other.low for one, other in pairwise(ranges))
+        if self.score_ranges is not None and not (covered and adjacent):
+            raise ValueError(f"`score_ranges` must cover 0 to {MAX_GRADE} without gaps or overlaps")
+        return self
+
+
+def _list_criteria(given: JsonValue) -> JsonValue:
+    """Return a text as a list of one criterion; AgentV skips the evaluator."""
+    return [given] if isinstance(given, str) else given
+
+
+# A plain text is a criterion, too.
+CriteriaList: TypeAlias = Annotated[
+    list[Text | CriterionSpec], Field(min_length=1), BeforeValidator(_list_criteria)
+]
+
+
+class RubricsEntry(RepeatableEntry, agentv_evaluator.AgentvEntry):
+    """A judge model that scores each of several criteria."""
+
+    type: Literal["rubrics"] = Field(
+        description="A language model that grades each of several criteria."
+    )
+    rubrics: CriteriaList | None = optional("The criteria.")
+    criteria: CriteriaList | None = optional("Alias of `rubrics`.")
+    judge: JudgeSpec | None = optional("The judge model; by default that of the file.")
+    target: Text | None = optional("Name of the judge model in AgentV's list of targets.")
+
+    @model_validator(mode="after")
+    def _with_criteria(self) -> Self:
+        if (self.rubrics is None) == (self.criteria is None):
+            raise ValueError("set either `criteria` or `rubrics`, which are the same field")
+        return self
+
+
+def build_rubrics(entry: RubricsEntry, context: agentv_evaluator.AgentvContext) -> LlmJudge:
+    """Make the evaluator.
+
+    Raises:
+        InputError: no judge model is configured, or two criteria have the same id.
+    """
+    field = "rubrics" if entry.criteria is None else "criteria"
+    listed = entry.criteria or entry.rubrics or []
+    judge = agentv_evaluator.make_required_judge(
+        entry.name, entry.judge, context, target=entry.target
+    )
+    return LlmJudge(
+        identity=agentv_evaluator.make_agentv_identity(entry, context),
+        definition=agentv_evaluator.define_agentv_entry(
+            entry, context, judge=define_judge(judge.judge)
+        ),
+        threshold=agentv_evaluator.make_pass_threshold(entry, context),
+        required_judge=judge,
+        scale=make_rubrics(listed, context.find_place(field)),
+    )
+
+
+def make_rubrics(listed: Sequence[str | CriterionSpec], place: Place) -> Rubrics:
+    """Make rubrics of the criteria listed at ``place``.
+
+    Raises:
+        InputError: two criteria have the same id.
+    """
+    criteria = tuple(_make_criterion(each, index + 1) for index, each in enumerate(listed))
+    [(most, times)] = Counter(each.id for each in criteria).most_common(1)
+    if times > 1:
+        hint = "ids must be unique"
+        raise InputError.from_message(
+            f"two criteria have the id {quote_name(most)}", place=place, hint=hint
+        )
+    return Rubrics(criteria=criteria)
+
+
+def _make_criterion(given: str | CriterionSpec, number: int) -> Criterion:
+    spec = CriterionSpec(outcome=given) if isinstance(given, str) else given
+    return Criterion(
+        id=spec.id or f"rubric-{number}",
+        text=spec.text,
+        weight=spec.weight,
+        required=spec.required,
+        min_share=spec.min_share,
+        ranges=spec.ranges,
+    )
+
+
+def _parse_ranges(given: Sequence[RangeSpec] | dict[str, str]) -> Iterator[GradeRange]:
+    """Yield the ranges in order; in a mapping, each ends where the next one begins."""
+    if isinstance(given, dict):
+        if not all(each.isdecimal() and len(each) <= len(str(MAX_GRADE)) for each in given):
+            raise ValueError("the keys of `score_ranges` must be grades from 0 to 10")
+        firsts = sorted((int(each), meaning) for each, meaning in given.items())
+        ends = [first - 1 for first, _ in firsts[1:]] + [MAX_GRADE]
+        for (first, meaning), last in zip(firsts, ends, strict=True):
+            yield GradeRange(low=first, high=last, meaning=meaning)
+        return
+    for each in sorted(given, key=lambda spec: spec.score_range):
+        low, high = each.score_range
+        yield GradeRange(low=low, high=high, meaning=each.outcome)
+
+
+LLM_JUDGE_VOCABULARY: Final = judge_templates.TemplateVocabulary(
+    known=frozenset(judge_templates.TEMPLATE_VARIABLES),
+    required=judge_templates.CANDIDATE_VARIABLES,
+    wrap=wrap_criteria,
+)
+
+
+class PromptProgramSpec(StrictModel):
+    """A program that reads a case as code judges do and prints the prompt."""
+
+    script: Annotated[list[Text], Field(min_length=1)] | None = optional(
+        "The program and its arguments; the last one is the file."
+    )
+    command: Annotated[list[Text], Field(min_length=1)] | None = optional("Alias of `script`.")
+    config: dict[str, JsonValue] | None = optional("Value of `config` in its input.")
+    cache: Cached = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The program and its arguments."""
+        return tuple(self.script or self.command or ())
+
+    @model_validator(mode="after")
+    def _with_program(self) -> Self:
+        if (self.script is None) == (self.command is None):
+            raise ValueError("set either `script` or `command`, which are the same field")
+        return self
+
+
+class LlmJudgeEntry(RepeatableEntry, agentv_evaluator.AgentvEntry):
+    """A language model that grades how well a response meets its criteria."""
+
+    type: Literal["llm_judge"] = Field(description="A language model that grades an answer.")
+    prompt: Text | PromptProgramSpec | None = optional(
+        "Prompt template with `{{ candidate_answer }}` and other variables: text, the "
+        "path of a text file, or a program that prints the prompt."
+    )
+    evaluator_template: Text | None = Field(
+        default=None,
+        alias="evaluatorTemplate",
+        description="Prompt template, used if there is no `prompt`.",
+    )
+    rubrics: CriteriaList | None = optional("Criteria that are graded one by one.")
+    config: dict[str, JsonValue] | None = optional(
+        "Value of `config` in the input of a prompt program."
+    )
+    model: JsonValue = optional("Ignored; use `judge`.")
+    judge: JudgeSpec | None = optional("The judge model; by default that of the file.")
+    target: Text | None = optional("Name of the judge model in AgentV's list of targets.")
+
+
+def build_llm_judge(entry: LlmJudgeEntry, context: agentv_evaluator.AgentvContext) -> LlmJudge:
+    """Make the evaluator.
+
+    Raises:
+        InputError: no judge model is configured, or the template or the rubrics are invalid.
+    """
+    if entry.model is not None:
+        _warn_about_model(context)
+    template, program = "", None
+    if isinstance(entry.prompt, PromptProgramSpec):
+        program = _build_prompt_program(entry, entry.prompt, context)
+    elif (given := entry.prompt or entry.evaluator_template) is not None:
+        field = "prompt" if entry.prompt else "evaluatorTemplate"
+        place = context.find_place(field)
+        template = context.templates.read(given, place, LLM_JUDGE_VOCABULARY)
+    judge = agentv_evaluator.make_required_judge(
+        entry.name, entry.judge, context, target=entry.target
+    )
+    return LlmJudge(
+        identity=agentv_evaluator.make_agentv_identity(entry, context),
+        definition=agentv_evaluator.define_agentv_entry(
+            entry,
+            context,
+            prompt=template if program is None else _define_program(program),
+            model=None,  # ignored
+            judge=define_judge(judge.judge),
+        ),
+        threshold=agentv_evaluator.make_pass_threshold(entry, context),
+        required_judge=judge,
+        scale=HolisticScale()
+        if entry.rubrics is None
+        else make_rubrics(entry.rubrics, context.find_place("rubrics")),
+        template=template,
+        program=program,
+    )
+
+
+def _build_prompt_program(
+    entry: LlmJudgeEntry, spec: PromptProgramSpec, context: agentv_evaluator.AgentvContext
+) -> PromptProgram:
+    """Make the program, which runs in the folder of its file."""
+    *words, named = spec.words
+    path = context.templates.files.path(named, context.find_place("prompt"))
+    folder, _, file = path.rpartition("/")
+    given: JsonObject | None = entry.config if spec.config is None else spec.config
+    return PromptProgram(
+        code_judge=CodeJudge(
+            identity=agentv_evaluator.make_agentv_identity(entry, context),
+            run=RunCommand(
+                command=(*words, f"./{file}"),
+                folder=folder,
+                home=context.home,
+                timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+                cached=spec.cache,
+            ),
+            threshold=agentv_evaluator.make_pass_threshold(entry, context),
+            config=given,
+            wire=context.wire,
+        )
+    )
+
+
+def _define_program(program: PromptProgram) -> Facts:
+    run = program.code_judge.run
+    command = define_command(run.command, folder=run.folder, home=run.home)
+    return [command, program.code_judge.config, program.code_judge.wire]
+
+
+def _warn_about_model(context: agentv_evaluator.AgentvContext) -> None:
+    context.templates.files.warn(
+        Problem(
+            message="`model` has no effect, as in AgentV",
+            place=context.find_place("model"),
+            hint="write `judge: {model: ...}`",
+            severity="warning",
+        )
+    )

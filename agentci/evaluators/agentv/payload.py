@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from agentci._util.text.javascript import stringify_json
-from agentci.evaluators.agentv.case_texts import (
+from agentci.evaluators.agentv.findings import (
     ASSISTANT,
     extract_candidate_answer,
     extract_question,

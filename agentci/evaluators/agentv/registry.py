@@ -9,10 +9,9 @@ from typing import Any, Final, TypeVar
 
 from agentci.evaluators.agentv import (
     composite,
-    field_accuracy,
     inline_assertions,
     limits,
-    text_match,
+    response_checks,
     tool_trajectory,
     trajectory_assertions,
 )
@@ -28,7 +27,7 @@ from agentci.evaluators.agentv.agentv_evaluator import (
 )
 from agentci.evaluators.agentv.code_judge import CodeJudgeEntry, build_code_judge
 from agentci.evaluators.agentv.findings import RuleEvaluator, ScoringRule
-from agentci.evaluators.agentv.llm_judge_entries import (
+from agentci.evaluators.agentv.llm_judge import (
     LlmJudgeEntry,
     RubricsEntry,
     build_llm_judge,
@@ -99,7 +98,7 @@ AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
         tool_trajectory.TrajectoryEntry, tool_trajectory.make_trajectory, by_version=True
     ),
     "field_accuracy": _make_rule_type(
-        field_accuracy.FieldAccuracyEntry, field_accuracy.make_field_accuracy, by_version=True
+        response_checks.FieldAccuracyEntry, response_checks.make_field_accuracy, by_version=True
     ),
     "trajectory:tool_used": _make_rule_type(
         trajectory_assertions.ToolsUsedEntry, trajectory_assertions.make_tools_used
@@ -130,14 +129,16 @@ AGENTV_TYPES: Final[Mapping[str, AnyAgentvEvaluatorType]] = {
     ),
     **dict.fromkeys(
         ("contains", "icontains", "starts_with", "ends_with", "equals"),
-        _make_rule_type(text_match.TextEntry, text_match.make_text_match),
+        _make_rule_type(response_checks.TextEntry, response_checks.make_text_match),
     ),
     **dict.fromkeys(
         ("contains_any", "contains_all", "icontains_any", "icontains_all"),
-        _make_rule_type(text_match.TextsEntry, text_match.make_text_match),
+        _make_rule_type(response_checks.TextsEntry, response_checks.make_text_match),
     ),
-    "regex": AgentvEvaluatorType(entry=text_match.RegexEntry, build=text_match.build_regex),
-    "is_json": _make_rule_type(text_match.IsJsonEntry, text_match.make_text_match),
+    "regex": AgentvEvaluatorType(
+        entry=response_checks.RegexEntry, build=response_checks.build_regex
+    ),
+    "is_json": _make_rule_type(response_checks.IsJsonEntry, response_checks.make_text_match),
     **dict.fromkeys(
         ("python", "javascript", "webhook"),
         AgentvEvaluatorType(

@@ -9,9 +9,9 @@ from pydantic import Field, JsonValue, model_validator
 from agentci._util.text.javascript import equal_json, find_at_path
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry, NonNegative
 from agentci.evaluators.agentv.findings import Finding
+from agentci.evaluators.evaluator import list_recorded_uses
 from agentci.evaluators.fields import StrictModel, Text, optional
-from agentci.evaluators.metrics.metric import check_comparison_count
-from agentci.evaluators.recorded_calls import list_recorded_uses
+from agentci.evaluators.metrics import check_comparison_count
 from agentci.model.case import AgentvCase
 from agentci.model.trace import ToolUse, Transcript
 from agentci.model.values import Json, JsonObject

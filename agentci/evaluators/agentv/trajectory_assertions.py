@@ -12,10 +12,9 @@ from agentci._util.text.format import format_count
 from agentci._util.text.javascript import equal_json, stringify_json
 from agentci.errors import EvaluatorError
 from agentci.evaluators.agentv.agentv_evaluator import AgentvContext, AgentvEntry
-from agentci.evaluators.agentv.case_texts import ASSISTANT
-from agentci.evaluators.agentv.findings import Finding
+from agentci.evaluators.agentv.findings import ASSISTANT, Finding
+from agentci.evaluators.evaluator import list_recorded_uses
 from agentci.evaluators.fields import StrictModel, Text, optional
-from agentci.evaluators.recorded_calls import list_recorded_uses
 from agentci.model.case import AgentvCase
 from agentci.model.trace import ToolUse, Transcript
 from agentci.model.values import Json, JsonObject, replace

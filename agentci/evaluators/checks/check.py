@@ -10,11 +10,15 @@ from msgspec import Struct, field
 
 from agentci._util.text import json_text
 from agentci.errors import EvaluatorError
-from agentci.evaluators.definition import Definition, Facts
-from agentci.evaluators.evaluator import covers_case, extract_judgement
+from agentci.evaluators.evaluator import (
+    NO_TOOL_CALLS,
+    Definition,
+    Facts,
+    covers_case,
+    extract_judgement,
+)
 from agentci.evaluators.evaluator_type import TextFile
 from agentci.evaluators.fields import TokenPriceSpec
-from agentci.evaluators.recorded_calls import NO_TOOL_CALLS
 from agentci.evaluators.trajectory.matchers import KeyPath
 from agentci.model.case import Case, Expectation
 from agentci.model.program import RequiredProgram

@@ -44,7 +44,7 @@ from agentci.evaluators.checks.tools import (
     ToolErrorLimit,
 )
 from agentci.evaluators.checks.trajectory import TrajectoryRule
-from agentci.evaluators.definition import Facts
+from agentci.evaluators.evaluator import Facts
 from agentci.evaluators.fields import TokenPriceSpec
 from agentci.evaluators.trajectory.expectation import (
     ExpectedTrajectory,

@@ -11,7 +11,7 @@ from agentci._util.text.format import format_count
 from agentci._util.text.patterns import matches_any, matches_name
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding, list_tool_calls, list_turns, make_finding
-from agentci.evaluators.recorded_calls import check_tool_calls_recorded
+from agentci.evaluators.evaluator import check_tool_calls_recorded
 from agentci.evaluators.trajectory.expectation import ForbiddenCall
 from agentci.evaluators.trajectory.match import (
     CallComparer,

@@ -10,7 +10,7 @@ from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding
 from agentci.evaluators.checks.tools import make_recorded_calls
-from agentci.evaluators.recorded_calls import check_tool_calls_recorded
+from agentci.evaluators.evaluator import check_tool_calls_recorded
 from agentci.evaluators.trajectory.expectation import CallPattern, ExpectedTrajectory
 from agentci.evaluators.trajectory.match import (
     LEFT_OUT,

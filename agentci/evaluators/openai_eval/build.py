@@ -8,12 +8,12 @@ from agentci._util.text.python_code import find_read_keys
 from agentci._util.text.suggest import join_with_or
 from agentci._util.text.templates import list_template_paths
 from agentci.errors import InputError
-from agentci.evaluators.definition import Definition, define_entry
+from agentci.evaluators.evaluator import Definition, define_entry
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import reject_repeat
 from agentci.evaluators.grader_protocol import ITEM, ITEM_POSITION, SAMPLE
 from agentci.evaluators.judge_config import JudgeSpec, MissingJudgeError, define_judge
-from agentci.evaluators.metrics.metric import DEFAULT_THRESHOLD
+from agentci.evaluators.metrics import DEFAULT_THRESHOLD
 from agentci.evaluators.openai_eval import evaluator, graders
 from agentci.evaluators.openai_eval.entries import (
     AnyGraderSpec,

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
-from agentci.evaluators.definition import Definition, Facts
-from agentci.evaluators.evaluator import check_response, extract_judgement
+from agentci.evaluators import metrics
+from agentci.evaluators.evaluator import Definition, Facts, check_response, extract_judgement
 from agentci.evaluators.grader_protocol import (
     ITEM,
     SAMPLE,
@@ -17,7 +17,6 @@ from agentci.evaluators.grader_protocol import (
     make_sample,
     read_item_columns,
 )
-from agentci.evaluators.metrics import metric
 from agentci.evaluators.openai_eval.graders import TurnGrade, TurnGrader
 from agentci.model.case import Case, Expectation
 from agentci.model.requests import (
@@ -64,14 +63,14 @@ def select_graded_turns(case: Case, *, compares: bool) -> GradedTurns | Skip:
     """
     actual, expected = case.trace.turns, case.expected.turns if case.expected else ()
     if compares and not expected:
-        return Skip(reason=case.unmatched_reason or metric.NO_EXPECTED_TURNS)
+        return Skip(reason=case.unmatched_reason or metrics.NO_EXPECTED_TURNS)
     graded = actual[: len(expected)] if compares else actual
     return GradedTurns(
         rows=tuple(
             make_template_row(case, turn, expected_turn)
             for turn, expected_turn in zip_longest(graded, expected[: len(graded)])
         ),
-        counts=metric.count_unpaired_turns(actual, expected) if compares else {},
+        counts=metrics.count_unpaired_turns(actual, expected) if compares else {},
     )
 
 
@@ -140,8 +139,8 @@ def combine_turn_grades(
         if not passes
     )
     scores = tuple(each.score for each in grades)
-    score = metric.mean(scores)
-    mismatch = metric.describe_turn_mismatch(len(grades), counts) if turn_mismatch_fails else None
+    score = metrics.mean(scores)
+    mismatch = metrics.describe_turn_mismatch(len(grades), counts) if turn_mismatch_fails else None
     reason = mismatch
     if misses:
         failed = f"{len(misses)} of {format_count(len(grades), 'turn')} failed"

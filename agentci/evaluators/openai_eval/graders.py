@@ -15,15 +15,9 @@ from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.suggest import join_with_or
 from agentci._util.text.templates import MissingPlaceholderError, fill_placeholders
 from agentci.errors import EvaluatorError
-from agentci.evaluators.evaluator import check_response
-from agentci.evaluators.grader_protocol import (
-    ITEM,
-    SAMPLE,
-    list_unrecorded_in_sample,
-    parse_grade,
-)
+from agentci.evaluators.evaluator import check_reads_recorded, check_response
+from agentci.evaluators.grader_protocol import ITEM, SAMPLE, list_unrecorded_in_sample, parse_grade
 from agentci.evaluators.prompts import make_question
-from agentci.evaluators.recorded_calls import check_reads_recorded
 from agentci.evaluators.similarity import SIMILARITIES
 from agentci.model.judges import AggregateVerdict, AskModel, JudgeConfig, JudgePrompt, ScoreSchema
 from agentci.model.program import LocalProgram

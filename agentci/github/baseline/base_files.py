@@ -33,8 +33,7 @@ from agentci.github.baseline.find import (
     make_workflow_runs,
 )
 from agentci.github.baseline.git import open_git_repository
-from agentci.github.events import find_repository_folder, get_nested
-from agentci.github.workflow import Workflow
+from agentci.github.events import Workflow, find_repository_folder, get_nested
 from agentci.remote.sources.github import (
     EXECUTABLE,
     FOLDER,

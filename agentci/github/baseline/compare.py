@@ -11,8 +11,8 @@ from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import InputError
 from agentci.gate.check_classes import find_renamed_configs, rename_configs
 from agentci.gate.comparison import compare_runs, select_known
-from agentci.github.baseline.read import explain_incomplete, read_baseline_report
-from agentci.github.workflow import Workflow
+from agentci.github.baseline.cache import explain_incomplete, read_baseline_report
+from agentci.github.events import Workflow
 from agentci.model.gate import Comparison, Gate
 from agentci.model.result import SCORED_STATUSES, BaselineCheck, CheckResult
 from agentci.model.values import FailOn, replace

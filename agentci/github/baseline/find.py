@@ -17,19 +17,18 @@ from agentci._util.workspace import limit_input
 from agentci.config.settings import Settings
 from agentci.errors import GitHubError, InputError, UnreachableError
 from agentci.github.api_client import PAGE_ITEMS, GitHubApi
-from agentci.github.baseline.cache import BaselineStore, open_baseline_store
+from agentci.github.baseline.cache import BaselineStore, explain_incomplete, open_baseline_store
 from agentci.github.baseline.git import GitRepository, open_git_repository
-from agentci.github.baseline.read import explain_incomplete
 from agentci.github.events import (
     COMMIT_HASH,
     TRUSTED_EVENTS,
     BaseCommit,
     GitHubContext,
+    Workflow,
     find_base_commit,
     get_nested,
     read_event,
 )
-from agentci.github.workflow import Workflow
 from agentci.model.result import Report
 from agentci.model.values import Json, replace
 from agentci.reports.merge.read import read_report

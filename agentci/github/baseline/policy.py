@@ -24,11 +24,10 @@ from agentci.gate.policy_changes import (
     find_unmet_requirements,
 )
 from agentci.github.baseline.base_files import BaseFiles, BaseFilesFetcher, NoBaseFilesError
+from agentci.github.baseline.cache import read_baseline_report
 from agentci.github.baseline.find import NoBaselineError, find_baseline
 from agentci.github.baseline.git import open_git_repository
-from agentci.github.baseline.read import read_baseline_report
-from agentci.github.events import is_before_merge, read_event
-from agentci.github.workflow import Workflow, find_checked_out_commit
+from agentci.github.events import Workflow, find_checked_out_commit, is_before_merge, read_event
 from agentci.model.gate import Gate, PolicyComparison
 from agentci.model.values import FailOn, replace
 from agentci.runner.gate_snapshot import apply_base_settings, make_gate

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from agentci._util.workspace import Workspace, resolve_path
-from agentci.evaluators.definition import FileContents, split_words
+from agentci.evaluators.evaluator import FileContents, split_words
 from agentci.evaluators.prompts import make_answer_schema
 from agentci.model.judges import AskModel, ModelResponse
 from agentci.model.requests import CompareEmbeddings, ProgramOutput, RunCommand, RunProgram

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,14 +13,20 @@ from agentci.errors import InputError
 from agentci.model.values import Problem, list_field_names
 from agentci.reports.registry import REPORT_WRITERS
 from agentci.runner.plan import Plan
-from agentci.runner.prepare_programs import choose_cache_folder
-from agentci.runner.response_cache.inspect import NO_SQLITE, has_sqlite
+from agentci.runner.prepare import choose_cache_folder
 from agentci.runner.services import Services
 
 if TYPE_CHECKING:
     from agentci.runner.response_cache.cache import ResponseCache
 
 CACHED_FIELD: Final = "cached"
+# As with a Python that was built without the headers of SQLite.
+NO_SQLITE: Final = "this Python has no `sqlite3` module"
+
+
+def has_sqlite() -> bool:
+    """Whether this Python can read and write the database."""
+    return find_spec("_sqlite3") is not None
 
 
 def open_response_cache(

@@ -8,8 +8,8 @@ from agentci.config.suite import EvalFileCase, Suite
 from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
+from agentci.evaluators.agentv.judge_templates import Rubrics
 from agentci.evaluators.agentv.llm_judge import LlmJudge
-from agentci.evaluators.agentv.rubrics import Rubrics
 from tests.config.agentv.no_files import NoFiles
 
 JUDGE = "judge: {command: [judge]}\n"

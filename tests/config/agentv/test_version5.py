@@ -12,8 +12,8 @@ from agentci.config.variables import ConfigVariables
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.agentv.composite import CompositeEvaluator
+from agentci.evaluators.agentv.judge_templates import Rubrics
 from agentci.evaluators.agentv.llm_judge import LlmJudge
-from agentci.evaluators.agentv.rubrics import Rubrics
 from agentci.model.case import AgentvCase
 from agentci.model.requests import Judgement
 from agentci.model.values import Place

@@ -3,7 +3,7 @@
 import pytest
 
 from agentci.evaluators.agentevals.builtin import BuiltinEvaluator, make_builtin_evaluator
-from agentci.evaluators.metrics.registry import METRICS
+from agentci.evaluators.metrics import METRICS
 from agentci.model.case import Case, EvalCase
 from agentci.model.requests import (
     ComputeMetric,

@@ -7,12 +7,12 @@ from typing import Any, Final, get_args
 import pytest
 
 from agentci._util.text.javascript import format_js_number, stringify_json
-from agentci.evaluators.agentv.case_texts import (
+from agentci.evaluators.agentv.code_judge import CodeJudge
+from agentci.evaluators.agentv.findings import (
     extract_candidate_answer,
     extract_question,
     extract_reference_answer,
 )
-from agentci.evaluators.agentv.code_judge import CodeJudge
 from agentci.evaluators.agentv.payload import PayloadFormat, make_judge_input, make_trace_summary
 from agentci.model.trace import Message, TokenUsage, ToolUse, Transcript
 from tests.evaluators.agentv.agentv_cases import make_agentv_case, run_with_answer, suite_of

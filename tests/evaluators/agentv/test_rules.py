@@ -6,8 +6,8 @@ import pytest
 
 from agentci._util.text.javascript import find_at_path
 from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.agentv.field_accuracy import parse_day
 from agentci.evaluators.agentv.findings import get_recorded_run
+from agentci.evaluators.agentv.response_checks import parse_day
 from agentci.evaluators.evaluator import extract_judgement
 from agentci.model.case import Case
 from agentci.model.requests import Judgement, ProgramOutput, RunProgram

@@ -11,7 +11,7 @@ import pytest
 from agentci._util.child_programs import ADK_MEASURE_PATH, is_adk_installed
 from agentci._util.text.json_text import dumps_compact
 from agentci.evaluators.agentevals.vertex_metric import format_invocations
-from agentci.evaluators.metrics.registry import HOSTED_METRICS
+from agentci.evaluators.metrics import HOSTED_METRICS
 from agentci.model.trace import Turn
 from agentci.model.values import JsonObject
 from tests.helpers.adk import STAND_IN

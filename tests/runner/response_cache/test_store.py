@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from agentci._util.cache_folder import RESPONSES_FILE, is_cache
+from agentci.cli.commands.cache import inspect_responses
 from agentci.model.requests import ProgramOutput
-from agentci.runner.response_cache.inspect import inspect_responses
 from agentci.runner.response_cache.store import MAX_RESPONSE_BYTES, PRELOAD_BYTES, ResponseStore
 from tests.helpers.support import ROOT
 from tests.remote.cache_samples import as_nobody

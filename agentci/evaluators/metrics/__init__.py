@@ -1,1 +1,0 @@
-"""Metrics: pure functions over turns."""

@@ -1,0 +1,150 @@
+"""ROUGE-1 scores of answers, equal to those of agentevals 0.11.0 to the last digit."""
+
+import warnings
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentci.errors import EvaluatorError
+from agentci.evaluators.metrics import (
+    explain_missing_response,
+    measure_response_match,
+    rouge_1,
+    split_words,
+)
+from agentci.model.trace import Turn
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from rouge_score.rouge_scorer import RougeScorer
+
+ORACLE = RougeScorer(["rouge1"], use_stemmer=True)
+
+WORDS = "the cats cat were running runs quickly, home. It's 3.5 skies flying a b (was) x_y ties"
+TEXTS = st.lists(st.sampled_from(WORDS.split())).map(" ".join) | st.text(
+    alphabet=st.characters(max_codepoint=127), max_size=30
+)
+
+
+def turn(*parts: str) -> Turn:
+    return Turn(id="t", user_text="q", answer_parts=parts)
+
+
+@given(TEXTS, TEXTS)
+def test_english_score_equals_rouge_score_library(candidate: str, reference: str) -> None:
+    assert rouge_1(candidate, reference) == ORACLE.score(reference, candidate)["rouge1"].fmeasure
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "score"),
+    [
+        pytest.param("", "", 0.0, id="both empty"),
+        pytest.param("hello", "", 0.0, id="empty reference"),
+        pytest.param("Hello, World!", "hello world", 1.0, id="case and punctuation are ignored"),
+        pytest.param("a a a b", "a b b b", 0.5, id="repeated words count as often as in both"),
+        pytest.param(
+            "It's 3.5 kg, isn't it?",
+            "its 3 5 kg isn t it",
+            0.7999999999999999,
+            id="unrounded float",
+        ),
+        pytest.param(
+            "she was goes", "she wa goe", 0.6666666666666666, id="short words are not stemmed"
+        ),
+        pytest.param("今天天气很好", "今天天气不好", 0.8333333333333334, id="Chinese"),
+        pytest.param("こんにちは世界", "こんばんは世界", 0.7142857142857143, id="Japanese"),
+        pytest.param("안녕하세요 세계", "안녕 세계", 0.7272727272727273, id="Korean"),
+        pytest.param("สวัสดีครับ", "สวัสดีค่ะ", 0.6153846153846153, id="Thai"),
+        pytest.param("ХЕЛЬМ релизы", "хельм релиз", 0.5, id="Russian is not stemmed"),
+        pytest.param("café crème", "Café Creme", 0.5, id="accents are significant"),
+        pytest.param(
+            "\uff26ull ﬁle ①", "full file 1", 1.0, id="compatibility characters are normalized"
+        ),
+    ],
+)
+def test_texts_have_expected_rouge_1_score(candidate: str, reference: str, score: float) -> None:
+    assert rouge_1(candidate, reference) == score
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("今天 weather 很好", ["今", "天", "weather", "很", "好"], id="mixed scripts"),
+        pytest.param("กa bกc", ["กa", "b", "กc"], id="Thai letter starts a word"),
+        pytest.param("नमस्ते दुनिया", ["नमस्ते", "दुनिया"], id="combining marks belong to the word"),
+        pytest.param("a\u200db", ["a", "b"], id="zero-width joiner separates words"),
+        pytest.param("emoji 😀 ok", ["emoji", "ok"], id="emoji separate words"),
+    ],
+)
+def test_text_is_split_into_words(text: str, expected: Sequence[str]) -> None:
+    assert split_words(text) == expected
+
+
+def test_score_is_mean_over_turns() -> None:
+    found = measure_response_match([turn("alpha"), turn("no")], [turn("alpha"), turn("yes")], {})
+    assert (found.score, found.turn_scores) == (0.5, (1.0, 0.0))
+
+
+def test_only_actual_answer_parts_are_joined_without_separator() -> None:
+    assert (
+        measure_response_match([turn("run", "ning home")], [turn("running home")], {}).score == 1.0
+    )
+    assert (
+        measure_response_match([turn("running home")], [turn("run", "ning home")], {}).score == 0.8
+    )
+
+
+def test_matching_turn_is_not_a_miss() -> None:
+    found = measure_response_match([turn("a b"), turn()], [turn("a b"), turn("yes")], {})
+    assert found.misses == ("turn 2: expected 'yes', got nothing (0.00)",)
+
+
+def test_turn_without_an_expected_answer_is_left_out() -> None:
+    found = measure_response_match([turn("a"), turn("b")], [turn(), turn("b c")], {})
+    assert found.score == pytest.approx(2 / 3)
+    assert found.turn_scores == (None, found.score)
+    assert found.misses == ("turn 2: expected 'b c', got 'b' (0.67)",)
+    assert explain_missing_response([turn(), turn("b")]) == ""
+    assert explain_missing_response([turn()]) == "the eval case has no expected answer"
+
+
+def test_run_that_ends_before_the_expected_answer_is_an_error() -> None:
+    with pytest.raises(EvaluatorError, match="no turn was recorded for which an answer is"):
+        measure_response_match([turn("a")], [turn(), turn("b")], {})
+
+
+def test_miss_truncates_long_answer_to_one_line() -> None:
+    [miss] = measure_response_match([turn("x\n" * 9_000)], [turn("yes")], {}).misses
+    assert len(miss) < 300
+    assert "\n" not in miss
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "details"),
+    [
+        pytest.param(1, 1, {}, id="equal turn counts"),
+        pytest.param(1, 3, {"missing_turns": 2, "unexpected_turns": 0}, id="missing turns"),
+        pytest.param(2, 1, {"missing_turns": 0, "unexpected_turns": 1}, id="unexpected turn"),
+    ],
+)
+def test_missing_and_unexpected_turns_are_counted(
+    actual: int, expected: int, details: dict[str, int]
+) -> None:
+    found = measure_response_match([turn("a")] * actual, [turn("a")] * expected, {})
+    assert (found.score, found.details) == (1.0, details)
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "reason"),
+    [
+        pytest.param([], [turn("a")], "no turns found in the recorded run", id="no actual turns"),
+        pytest.param([turn("a")], [], "the eval case has no turns", id="no expected turns"),
+    ],
+)
+def test_empty_run_or_eval_case_is_an_error(
+    actual: Sequence[Turn], expected: Sequence[Turn], reason: str
+) -> None:
+    with pytest.raises(EvaluatorError, match=reason):
+        measure_response_match(actual, expected, {})
