@@ -36,7 +36,7 @@ from agentci.evaluators.fields import (
     check_repeat_by,
 )
 from agentci.evaluators.judge_config import JudgeSettings, MissingJudgeError, SharedJudgeSpec
-from agentci.model.gate import GatePolicy, GateThresholds, RegressionThresholds
+from agentci.model.gate import POOLED, GatePolicy, GateThresholds, RegressionThresholds
 from agentci.model.requests import DOCKER_EXECUTOR, EvaluatorIdentity
 from agentci.model.values import Json, Problem, replace
 
@@ -121,7 +121,8 @@ def make_gate_policy(
         has_results: whether the config has results of other tools, whose metrics may have any name.
     """
     overall = gate.model_dump(include=set(ThresholdSpec.model_fields))
-    shared = {**overall, "min_pass_rate": None, "min_score": None}
+    shared = {**overall, **dict.fromkeys(POOLED)}
+    same = {*GatePolicy.__struct_fields__} & {*GateSpec.model_fields} - {"evaluators"}
     return GatePolicy(
         overall=GateThresholds(**overall),
         evaluators={
@@ -130,9 +131,8 @@ def make_gate_policy(
             if name in names or has_results or name.startswith(CASE_PREFIX)
         },
         regression=_make_regression_thresholds(gate),
-        on_loosened=gate.on_loosened,
         source=gate.policy,
-        on_removed=gate.on_removed,
+        **gate.model_dump(include=same),
     )
 
 

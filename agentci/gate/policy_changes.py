@@ -10,7 +10,9 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_distinct, format_number
 from agentci.gate.decision import GateReason
 from agentci.model.gate import (
+    POOLED,
     RESULTS_PREFIX,
+    Compared,
     EvaluatorSettings,
     Gate,
     GatePolicy,
@@ -18,33 +20,9 @@ from agentci.model.gate import (
     PolicyChange,
     PolicyChangeKind,
     PolicyComparison,
+    list_compared,
 )
-from agentci.model.values import FAIL_ON_CHOICES, FailOn, list_field_names, replace
-
-# How each value of a gate, or of an evaluator, is compared.
-STRICTEST_FIRST: Final[Mapping[str, tuple[str, ...]]] = {
-    "on_error": ("fail", "warn"),
-    "on_skip": ("fail", "allow"),
-    "on_empty": ("fail", "allow"),
-    "on_turn_mismatch": ("fail", "allow"),
-    "on_removed": ("fail", "warn", "allow"),
-    "on_loosened": ("fail", "warn"),
-    "source": ("base", "head"),
-    "mode": ("prove", "detect"),
-    "match_type": ("EXACT", "IN_ORDER", "ANY_ORDER"),
-}
-# Numbers: not set is the loosest value.
-HIGHER_IS_STRICTER: Final = frozenset(
-    {"min_pass_rate", "pass_rate_confidence", "min_score", "threshold", "repeat"}
-)
-LOWER_IS_STRICTER: Final = frozenset({"max_drop", "maximum"})
-# Detecting a drop is stricter at a lower confidence, excluding one at a higher confidence.
-DEPENDS_ON_MODE: Final = frozenset({"confidence"})
-MORE_IS_STRICTER: Final = frozenset({"fail_on"})
-# Parts with values of their own.
-PARTS: Final = frozenset({"overall", "evaluators", "cases", "regression", "own"})
-# How an error counts in the score of a case; `on_error` says whether it fails the gate.
-NEUTRAL: Final = frozenset({"errors_score"})
+from agentci.model.values import FAIL_ON_CHOICES, FailOn, replace
 
 # Keys in configs that differ from the names here.
 CONFIG_KEYS: Final = {
@@ -54,8 +32,6 @@ CONFIG_KEYS: Final = {
     "mode": "regression_mode",
     "fail_on": "fail_on_regression",
 }
-# Thresholds that the checks of an evaluator without its own share with those of others.
-POOLED: Final = ("min_pass_rate", "min_score")
 
 LOOSER: Final = "the policy is looser than the base's"
 # They decide about the comparison, not about checks.
@@ -131,23 +107,24 @@ def choose_fail_on(comparison: PolicyComparison | None, given: FailOn) -> FailOn
     return given
 
 
-def is_looser(name: str, before: Any, after: Any, *, mode: str = "detect") -> bool:
+def is_looser(compared: Compared, before: Any, after: Any, *, mode: str = "detect") -> bool:
     """Whether a check may pass more easily with ``after``.
 
     Args:
-        name: the field.
+        compared: how the field is compared.
         mode: the regression mode, for the field that depends on it.
     """
+    if compared.stricter in {"by part", "neither"}:
+        return False
     if before is None or after is None:
         return before is not None
-    if name in STRICTEST_FIRST:
-        order = STRICTEST_FIRST[name]
-        return order.index(after) > order.index(before)
-    if name in MORE_IS_STRICTER:
+    if compared.choices:
+        return compared.choices.index(after) > compared.choices.index(before)
+    if compared.stricter == "more":
         return not {*before} <= {*after}
-    if name in LOWER_IS_STRICTER or (name in DEPENDS_ON_MODE and mode == "detect"):
-        return bool(after > before)
-    return bool(after < before)
+    by_mode = "lower" if mode == "detect" else "higher"
+    stricter = by_mode if compared.stricter == "by mode" else compared.stricter
+    return bool(after > before if stricter == "lower" else after < before)
 
 
 def apply_base_policy(base: Gate, head: Gate) -> GatePolicy:
@@ -326,11 +303,9 @@ def _compare_case_thresholds(base: GatePolicy, head: GatePolicy) -> Iterator[Loo
 
 def _compare_fields(before: Struct, after: Struct, *, mode: str = "detect") -> Iterator[LooserKey]:
     """Yield the fields with a looser value in ``after``, by their keys in a config."""
-    for name in list_field_names(before):
-        if name in PARTS or name in NEUTRAL:
-            continue
+    for name, compared in list_compared(type(before)).items():
         own, other = getattr(before, name), getattr(after, name)
-        if own != other and is_looser(name, own, other, mode=mode):
+        if own != other and is_looser(compared, own, other, mode=mode):
             yield (CONFIG_KEYS.get(name, name), *_format_values(own, other))
 
 
@@ -451,9 +426,10 @@ def _compare_settings(
     name = before.name
     if before.required and not after.required:
         yield "loosened", name, "required", ADVISORY
-    for key, subject in _COMPARED_SETTINGS.items():
+    for key, compared in list_compared(EvaluatorSettings).items():
         own, other = getattr(before, key), getattr(after, key)
-        if own != other and None not in (own, other) and is_looser(key, own, other):
+        if own != other and None not in (own, other) and is_looser(compared, own, other):
+            subject = _SETTING_NAMES.get(key, key)
             yield "loosened", f"{subject} of {name}", *_format_values(own, other)
     yield from _compare_limits(before, after)
     if weighted and before.weight != after.weight:
@@ -477,13 +453,7 @@ def _compare_limits(before: EvaluatorSettings, after: EvaluatorSettings) -> Iter
             yield "loosened", f"{name} of {before.name}", *_format_values(own, other)
 
 
-_COMPARED_SETTINGS: Final = {
-    "threshold": "threshold",
-    "maximum": "max",
-    "match_type": "match type",
-    "on_turn_mismatch": "on_turn_mismatch",
-    "repeat": "repeat",
-}
+_SETTING_NAMES: Final = {"maximum": "max", "match_type": "match type"}
 
 
 def _is_of_gate(difference: Difference, base: Gate, head: Gate) -> bool:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from operator import add
-from typing import Final, Literal, TypeAlias
+from types import UnionType
+from typing import Annotated, Final, Literal, TypeAlias, Union, get_args, get_origin
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import astuple
 
 from agentci.model.values import (
@@ -17,6 +18,7 @@ from agentci.model.values import (
     OnTurnMismatch,
     PolicySource,
     RepeatAggregation,
+    Share,
 )
 
 # Starts the name of what an entry of `results:` requires, before its path.
@@ -24,6 +26,50 @@ RESULTS_PREFIX: Final = "results "
 
 # An edited definition or expectation may be looser or stricter.
 PolicyChangeKind: TypeAlias = Literal["loosened", "removed", "edited"]
+
+
+class Compared(Struct, frozen=True):
+    """How a value of a policy is compared with that of the base commit; None is the loosest.
+
+    Choices need none: they start with the strictest.
+
+    Attributes:
+        stricter: which numbers are stricter, "more" for a set, "by mode" for lower ones if the
+            mode is to detect a drop and higher ones otherwise; "by part" for values with parts,
+            "neither" for those that are not compared.
+        pooled: whether evaluators that set the value have a group of their own, and all others
+            share one.
+    """
+
+    stricter: Literal["higher", "lower", "more", "by mode", "by part", "neither", "first"]
+    pooled: bool = False
+    choices: tuple[str, ...] = ()
+
+
+def list_compared(values: type[Struct]) -> Mapping[str, Compared]:
+    """List the fields of a policy that are compared, with how they are."""
+    return {
+        name: compared
+        for name, hint in values.__annotations__.items()
+        if (compared := _find_compared(hint))
+    }
+
+
+def _find_compared(hint: object) -> Compared | None:
+    parts = get_args(hint)
+    if get_origin(hint) is Literal:
+        return Compared("first", choices=parts)
+    if get_origin(hint) is Annotated:
+        stated = next((each for each in parts[1:] if isinstance(each, Compared)), None)
+        return stated or _find_compared(parts[0])
+    if get_origin(hint) in {Union, UnionType}:
+        return next(filter(None, map(_find_compared, parts)), None)
+    return None
+
+
+def _about(description: str) -> Meta:
+    """Describe a member of ``results.json``."""
+    return Meta(description=description)
 
 
 class EvaluatorSettings(Struct, frozen=True, kw_only=True):
@@ -44,15 +90,15 @@ class EvaluatorSettings(Struct, frozen=True, kw_only=True):
 
     name: str
     cases: tuple[str, ...] = ()
-    threshold: float | None
-    maximum: float | None = None
+    threshold: Annotated[float | None, Compared("higher")]
+    maximum: Annotated[float | None, Compared("lower")] = None
     criterion: str
     required: bool
     weight: float = 1.0
     match_type: MatchType | None = None
     on_turn_mismatch: OnTurnMismatch | None = None
-    repeat: int = 1
-    repeat_by: RepeatAggregation = "majority"
+    repeat: Annotated[int, Compared("higher")] = 1
+    repeat_by: Annotated[RepeatAggregation, Compared("neither")] = "majority"
     limits: Mapping[str, float] = field(default_factory=dict)
     definition: str = ""
     code: str = ""
@@ -108,8 +154,8 @@ ComparisonOutcome: TypeAlias = Literal[
 RegressionOutcome: TypeAlias = Literal[
     "fail", "inconclusive", "insufficient-data", "non-comparable", "no-baseline", "stale"
 ]
-# Whether the gate fails if a larger drop is shown, or unless a larger drop is excluded.
-RegressionMode: TypeAlias = Literal["detect", "prove"]
+# Whether the gate fails unless a larger drop is excluded, or if a larger drop is significant.
+RegressionMode: TypeAlias = Literal["prove", "detect"]
 CheckClass: TypeAlias = Literal[
     "compared",
     "changed",
@@ -126,21 +172,17 @@ ChangedStatus: TypeAlias = Literal["passed", "failed", "errored", "skipped", "re
 
 
 class RegressionThresholds(Struct, frozen=True, kw_only=True):
-    """How much worse than the baseline a run may be.
+    """How much worse than the baseline the run may be."""
 
-    Attributes:
-        max_drop: allowed drop of an evaluator's mean score over the checks of both runs, 0 to 1.
-        confidence: confidence needed to call a larger drop significant, or to exclude it, from 0 to
-            below 1.
-        mode: ``detect`` fails if the drop is significantly larger than ``max_drop``; ``prove``
-            passes only if a larger drop is excluded.
-        fail_on: the outcomes that fail the gate.
-    """
-
-    max_drop: float = 0.0
-    confidence: float = 0.95
+    max_drop: Annotated[Share, Compared("lower"), _about("Of the mean score of an evaluator.")] = (
+        0.0
+    )
+    # That a larger drop is significant, or excluded.
+    confidence: Annotated[float, Compared("by mode"), Meta(ge=0, le=0.999)] = 0.95
     mode: RegressionMode = "detect"
-    fail_on: tuple[RegressionOutcome, ...] = ("fail",)
+    fail_on: Annotated[
+        tuple[RegressionOutcome, ...], Compared("more"), _about("Outcomes that fail the gate.")
+    ] = ("fail",)
 
 
 class CheckClasses(Struct, frozen=True):
@@ -286,48 +328,40 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 class GateThresholds(Struct, frozen=True, kw_only=True):
-    """The thresholds of a set of checks.
+    """The thresholds of a set of checks."""
 
-    Attributes:
-        min_pass_rate: passed / (passed + failed), 0 to 1; None for an evaluator whose checks count
-            toward the overall pass rate.
-        pass_rate_confidence: confidence with which the pass rate of all cases like these must reach
-            ``min_pass_rate``, 0 to 1; None compares only the rate of this run. Has no effect on a
-            rate of 0 or 1.
-        min_score: mean over the checks that have a score, 0 to 1; None for no threshold, or for an
-            evaluator whose checks count toward the overall mean.
-        on_error: whether an errored check fails the gate or only warns.
-        on_skip: whether a skipped check, an eval case without a matching recorded run, or a
-            recorded run without an eval case, fails the gate.
-        on_empty: whether a required evaluator that evaluated no case fails the gate.
-        on_turn_mismatch: whether missing or unexpected turns fail a check regardless of its score.
-    """
-
-    min_pass_rate: float | None = 1.0
-    pass_rate_confidence: float | None = None
-    min_score: float | None = None
+    min_pass_rate: Annotated[
+        Share | None,
+        Compared("higher", pooled=True),
+        _about("Null counts the checks toward the overall pass rate."),
+    ] = 1.0
+    # Has no effect on a rate of 0 or 1.
+    pass_rate_confidence: Annotated[
+        Share | None, Compared("higher"), _about("Null compares only the pass rate of this run.")
+    ] = None
+    min_score: Annotated[Share | None, Compared("higher", pooled=True)] = None
     on_error: OnError = "fail"
+    # Also about eval cases without a recorded run, and recorded runs without an eval case.
     on_skip: OnSkip = "allow"
     on_empty: OnEmpty = "fail"
     on_turn_mismatch: OnTurnMismatch = "fail"
 
 
 class CaseThresholds(Struct, frozen=True, kw_only=True):
-    """The thresholds of whole cases, each scored with the weighted mean of its checks' scores.
+    """The thresholds of whole cases, each scored with the weighted mean of its checks' scores."""
 
-    Attributes:
-        threshold: score that a case needs to pass, 0 to 1.
-        min_pass_rate: share of cases that must pass.
-        pass_rate_confidence: as in ``GateThresholds``.
-        own: the thresholds of single cases, by case id.
-        errors_score: score of an errored check in the mean; None to leave it out.
-    """
-
-    threshold: float
-    min_pass_rate: float = 1.0
-    pass_rate_confidence: float | None = None
-    own: Mapping[str, float] = field(default_factory=dict)
-    errors_score: float | None = None
+    threshold: Annotated[Share, Compared("higher")]
+    min_pass_rate: Annotated[Share, Compared("higher")] = 1.0
+    pass_rate_confidence: Annotated[Share | None, Compared("higher")] = None
+    own: Annotated[
+        Mapping[str, Share], Compared("by part"), _about("Thresholds of single cases, by id.")
+    ] = field(default_factory=dict)
+    # `on_error` says whether an error fails the gate.
+    errors_score: Annotated[
+        Share | None,
+        Compared("neither"),
+        _about("Score of an errored check in the mean; null if it is left out."),
+    ] = None
 
     def find_threshold(self, case_id: str) -> float:
         """The score that a case needs to pass."""
@@ -335,27 +369,33 @@ class CaseThresholds(Struct, frozen=True, kw_only=True):
 
 
 class GatePolicy(Struct, frozen=True, kw_only=True):
-    """The ``gate:`` section of one config: overall thresholds and thresholds of single evaluators.
+    """The `gate` of a config."""
 
-    Attributes:
-        overall: each threshold applies to the checks of all evaluators together, except those of
-            evaluators that set this threshold themselves.
-        evaluators: by name; thresholds of that evaluator's checks only.
-        cases: None if whole cases are not scored.
-        regression: how much worse than a baseline a run may be; None if a comparison is only shown.
-        on_loosened: whether a policy that is looser than the base commit's fails the gate.
-        source: whose policy decides. As for ``on_loosened``, the base commit's value counts.
-        on_removed: whether checks that passed in the baseline and are not in this run fail the
-            gate, are reported as worse, or may be missing if their cases were removed too.
-    """
+    # Each applies to the checks of all evaluators together, except those that set it themselves.
+    overall: Annotated[GateThresholds, Compared("by part")] = field(default_factory=GateThresholds)
+    evaluators: Annotated[Mapping[str, GateThresholds], Compared("by part")] = field(
+        default_factory=dict
+    )
+    cases: Annotated[
+        CaseThresholds | None, Compared("by part"), _about("Null if cases have no score.")
+    ] = None
+    regression: Annotated[
+        RegressionThresholds | None,
+        Compared("by part"),
+        _about("Null if the comparison with a baseline is only shown."),
+    ] = None
+    on_loosened: Annotated[
+        OnLoosened, _about("Whether a policy looser than the base commit's fails the gate.")
+    ] = "warn"
+    source: Annotated[PolicySource, _about("Whose policy decides: `gate.policy`.")] = "head"
+    on_removed: Annotated[
+        OnRemoved, _about("Treatment of checks that passed in the baseline and are not in the run.")
+    ] = "warn"
 
-    overall: GateThresholds = field(default_factory=GateThresholds)
-    evaluators: Mapping[str, GateThresholds] = field(default_factory=dict)
-    cases: CaseThresholds | None = None
-    regression: RegressionThresholds | None = None
-    on_loosened: OnLoosened = "warn"
-    source: PolicySource = "head"
-    on_removed: OnRemoved = "warn"
+
+# The keys whose checks have a group of their own where an evaluator sets them, and of which all
+# other evaluators share one.
+POOLED: Final = tuple(k for k, each in list_compared(GateThresholds).items() if each.pooled)
 
 
 class Gate(Struct, frozen=True, kw_only=True):

@@ -7,13 +7,14 @@ dataclasses.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
 
 # So that external data needs no ``Any``.
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, "Json"]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
 
 # The fixed choices of options, in configs, on the command line and as action inputs.
@@ -22,14 +23,15 @@ JsonObject: TypeAlias = Mapping[str, "Json"]
 GroupBy: TypeAlias = Literal["auto", "trace", "conversation"]
 GROUP_BY_CHOICES: Final[tuple[GroupBy, ...]] = get_args(GroupBy)
 
-# How tool calls are compared.
+# How tool calls are compared, strictest first.
 MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 MATCH_TYPES: Final[tuple[MatchType, ...]] = get_args(MatchType)
 
 # Which scores of a metric are better.
 BetterScores: TypeAlias = Literal["higher", "lower", "unknown"]
 
-# How the gate treats errored checks, skipped checks, and missing or unexpected turns.
+# How the gate treats errored checks, skipped checks, and missing or unexpected turns. Choices of a
+# gate start with the strictest: by that, looser ones are found.
 OnError: TypeAlias = Literal["fail", "warn"]
 OnSkip: TypeAlias = Literal["fail", "allow"]
 # How the gate treats a required evaluator that evaluated no case.
@@ -40,8 +42,8 @@ OnRemoved: TypeAlias = Literal["fail", "warn", "allow"]
 
 # Whether the gate fails if the policy is looser than that of the base commit, and which of both
 # policies decides.
-OnLoosened: TypeAlias = Literal["warn", "fail"]
-PolicySource: TypeAlias = Literal["head", "base"]
+OnLoosened: TypeAlias = Literal["fail", "warn"]
+PolicySource: TypeAlias = Literal["base", "head"]
 
 # Whether the requirements.txt next to a program is installed for it.
 RequirementsMode: TypeAlias = Literal["auto", "none"]

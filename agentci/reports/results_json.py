@@ -7,9 +7,21 @@ more keys, since later versions may add some.
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from functools import cache
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+)
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct
 from msgspec.json import schema_components
 
 from agentci.gate.statistics import IntervalMethod
@@ -17,9 +29,8 @@ from agentci.model.gate import (
     ChangedStatus,
     CheckClass,
     ComparisonOutcome,
+    GatePolicy,
     PolicyChangeKind,
-    RegressionMode,
-    RegressionOutcome,
 )
 from agentci.model.result import (
     MAX_SHARDS,
@@ -38,15 +49,10 @@ from agentci.model.values import (
     FailOn,
     JsonObject,
     MatchType,
-    OnEmpty,
-    OnError,
-    OnLoosened,
-    OnRemoved,
-    OnSkip,
     OnTurnMismatch,
-    PolicySource,
     RepeatAggregation,
     Severity,
+    Share,
 )
 
 # Larger numbers are rejected: their sum could overflow to infinity.
@@ -54,7 +60,6 @@ MAX_MAGNITUDE: Final = 10**9
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Ordinal: TypeAlias = Annotated[int, Meta(ge=1)]
-Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 Score: TypeAlias = Annotated[float, Meta(ge=-MAX_MAGNITUDE, le=MAX_MAGNITUDE)]
 Amount: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_MAGNITUDE)]
 # Python's "$" alone also matches before a final line break.
@@ -370,60 +375,30 @@ class ProvenanceJson(_Json):
     digest: Annotated[str, _about("Of all files; equal digests mean the same evaluator.")]
 
 
-class ThresholdsJson(_Json):
-    """The thresholds of a set of checks."""
-
-    min_pass_rate: Annotated[
-        Share | None, _about("Null counts the checks toward the overall pass rate.")
-    ]
-    pass_rate_confidence: Annotated[
-        Share | None, _about("Null compares only the pass rate of this run.")
-    ]
-    min_score: Share | None
-    on_error: OnError
-    on_skip: OnSkip
-    on_empty: OnEmpty
-    on_turn_mismatch: OnTurnMismatch
+def _make_json_type(values: type[Struct]) -> type[Struct]:
+    """The type with the fields of ``values``, of which all are required, and no others."""
+    fields = [(name, _convert_hint(hint)) for name, hint in values.__annotations__.items()]
+    doc = {"__doc__": values.__doc__}
+    return defstruct(f"{values.__name__}Json", fields, bases=(_Json,), namespace=doc)
 
 
-class CaseThresholdsJson(_Json):
-    """The thresholds of whole cases."""
-
-    threshold: Share
-    min_pass_rate: Share
-    pass_rate_confidence: Share | None
-    own: Annotated[dict[str, Share], _about("Thresholds of single cases, by id.")] = {}
-    errors_score: Annotated[
-        Share | None, _about("Score of an errored check in the mean; null if it is left out.")
-    ] = None
-
-
-class RegressionThresholdsJson(_Json):
-    """How much worse than the baseline the run may be."""
-
-    max_drop: Annotated[Share, _about("Of the mean score of an evaluator.")]
-    confidence: Annotated[float, Meta(ge=0, le=0.999)]
-    mode: RegressionMode
-    fail_on: Annotated[tuple[RegressionOutcome, ...], _about("Outcomes that fail the gate.")]
+@cache
+def _convert_hint(hint: Any) -> Any:
+    """Put the types made by ``_make_json_type`` into a type hint."""
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return _make_json_type(hint)
+    if get_origin(hint) is Annotated:
+        return Annotated[(_convert_hint(hint.__origin__), *hint.__metadata__)]
+    parts = tuple(map(_convert_hint, get_args(hint)))
+    if get_origin(hint) in {Union, UnionType}:
+        return Union[parts]  # noqa: UP007 (of parts that are only known here)
+    return get_origin(hint)[parts] if get_origin(hint) is Mapping else hint
 
 
-class GatePolicyJson(_Json):
-    """The `gate` of a config."""
-
-    overall: ThresholdsJson
-    evaluators: dict[str, ThresholdsJson]
-    cases: Annotated[CaseThresholdsJson | None, _about("Null if cases have no score.")]
-    regression: Annotated[
-        RegressionThresholdsJson | None,
-        _about("Null if the comparison with a baseline is only shown."),
-    ]
-    on_removed: Annotated[
-        OnRemoved, _about("Treatment of checks that passed in the baseline and are not in the run.")
-    ]
-    on_loosened: Annotated[
-        OnLoosened, _about("Whether a policy looser than the base commit's fails the gate.")
-    ]
-    source: Annotated[PolicySource, _about("Whose policy decides: `gate.policy`.")]
+if TYPE_CHECKING:
+    from agentci.model.gate import GatePolicy as GatePolicyJson
+else:
+    GatePolicyJson = _make_json_type(GatePolicy)
 
 
 class EvaluatorSettingsJson(_Json, kw_only=True):

@@ -27,17 +27,20 @@ from agentci.model.gate import (
     PolicyChange,
     PolicyComparison,
     RegressionThresholds,
+    list_compared,
 )
 from agentci.model.values import FailOn, replace
 
-CLASSIFIED = {
-    *policy_changes.STRICTEST_FIRST,
-    *policy_changes.HIGHER_IS_STRICTER,
-    *policy_changes.LOWER_IS_STRICTER,
-    *policy_changes.DEPENDS_ON_MODE,
-    *policy_changes.MORE_IS_STRICTER,
-    *policy_changes.PARTS,
-    *policy_changes.NEUTRAL,
+STRICTEST_FIRST = {
+    "on_error": ("fail", "warn"),
+    "on_skip": ("fail", "allow"),
+    "on_empty": ("fail", "allow"),
+    "on_turn_mismatch": ("fail", "allow"),
+    "on_removed": ("fail", "warn", "allow"),
+    "on_loosened": ("fail", "warn"),
+    "source": ("base", "head"),
+    "mode": ("prove", "detect"),
+    "match_type": ("EXACT", "IN_ORDER", "ANY_ORDER"),
 }
 
 
@@ -62,27 +65,35 @@ def changes(before: Gate, after: Gate) -> list[str]:
     return [describe_change(each) for each in find_policy_changes([before], [after])]
 
 
-class TestEveryKeyIsClassified:
-    """A new key of the gate needs an entry: which values are stricter."""
+POLICY = (GateThresholds, CaseThresholds, RegressionThresholds, GatePolicy)
 
-    @pytest.mark.parametrize(
-        "values", [GateThresholds, CaseThresholds, RegressionThresholds, GatePolicy]
-    )
-    def test_values(self, values: type[msgspec.Struct]) -> None:
-        assert {*values.__struct_fields__} <= CLASSIFIED
+
+class TestEveryKeyIsCompared:
+    """A new key of the gate says which values are stricter."""
+
+    @pytest.mark.parametrize("values", POLICY)
+    def test_every_field_is_compared(self, values: type[msgspec.Struct]) -> None:
+        assert (*list_compared(values),) == values.__struct_fields__
 
     @pytest.mark.parametrize("spec", [ThresholdSpec, GateSpec, CaseThresholdSpec, EvalFileGateSpec])
-    def test_config_keys(self, spec: Any) -> None:
+    def test_every_config_key_is_a_field(self, spec: Any) -> None:
         names = {key: name for name, key in policy_changes.CONFIG_KEYS.items()}
-        assert {names.get(key, key) for key in spec.model_fields} <= CLASSIFIED
+        fields = {name for values in POLICY for name in values.__struct_fields__}
+        assert {names.get(key, key) for key in spec.model_fields} <= fields
 
-    @pytest.mark.parametrize("values", [GateThresholds, RegressionThresholds, GatePolicy])
-    def test_ordered_values_are_complete(self, values: type[msgspec.Struct]) -> None:
-        schema = msgspec.json.schema(values)
-        found = schema["$defs"][values.__name__]["properties"]
-        for name, order in policy_changes.STRICTEST_FIRST.items():
-            if name in found:
-                assert sorted(found[name]["enum"]) == sorted(order)
+    @pytest.mark.parametrize("values", [*POLICY, EvaluatorSettings])
+    def test_choices_start_with_strictest(self, values: type[msgspec.Struct]) -> None:
+        found = {name: each.choices for name, each in list_compared(values).items() if each.choices}
+        assert found == {name: STRICTEST_FIRST[name] for name in found}
+
+    def test_parts_have_no_values_of_their_own(self) -> None:
+        parts = {
+            name
+            for values in POLICY
+            for name, each in list_compared(values).items()
+            if each.stricter in {"by part", "neither"}
+        }
+        assert parts == {"overall", "evaluators", "cases", "regression", "own", "errors_score"}
 
 
 class TestThresholdsOfGate:

@@ -1,7 +1,7 @@
 """Read an eval file into cases, evaluators and a gate."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from agentci._util.text.patterns import matches_any
 from agentci._util.text.suggest import quote_name, suggest_name
@@ -37,7 +37,7 @@ from agentci.errors import InputError
 from agentci.evaluators.agentv.agentv_evaluator import AgentvVersion
 from agentci.evaluators.agentv.findings import PASS_SCORE
 from agentci.evaluators.judge_config import JudgeSettings
-from agentci.model.gate import CaseThresholds, GatePolicy
+from agentci.model.gate import POOLED, CaseThresholds, GatePolicy
 from agentci.model.values import JsonObject, Place, Problem, replace
 
 # The cases in AgentV 4, which also substitutes environment variables.
@@ -168,21 +168,18 @@ def make_eval_file_policy(
     if gate.cases is None:
         return policy
     threshold = default_threshold if gate.cases.threshold is None else gate.cases.threshold
-    loose = replace(policy.overall, min_pass_rate=0.0, min_score=None)
+    pooled: dict[str, Any] = dict.fromkeys(POOLED)
+    strict = replace(policy.overall, **{**pooled, "min_pass_rate": 1.0})
     if errors_score is not None:  # a mean may hide the error of a required evaluator
-        loose = replace(loose, on_error="fail")
-    strict = {
-        name: replace(loose, min_pass_rate=1.0)
-        for name in names
-        if name in required and name not in policy.evaluators
-    }
+        strict = replace(strict, on_error="fail")
+    own = {name: strict for name in names if name in required and name not in policy.evaluators}
     overall = policy.overall
     if "min_pass_rate" not in gate.model_fields_set:
         overall = replace(overall, min_pass_rate=0.0)
     return replace(
         policy,
         overall=overall,
-        evaluators={**policy.evaluators, **strict},
+        evaluators={**policy.evaluators, **own},
         cases=CaseThresholds(
             threshold=threshold,
             min_pass_rate=gate.cases.min_pass_rate,
