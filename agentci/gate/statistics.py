@@ -305,9 +305,12 @@ def sign_flip_p_value(differences: Sequence[float]) -> float:
     if len(units) <= MAX_COUNTED:
         return math.ldexp(sum(probabilities[: positive + 1]), -PROBABILITY_BITS)
     others = [abs(each) / unit for each in units[MAX_COUNTED:]]
-    # The positive ones of the others have this mean and deviation.
+    # The positive ones of the others have this mean and deviation. Sums far from the middle have a
+    # probability of 0.
     rest = NormalDist(math.fsum(others) / 2, math.sqrt(math.fsum(each**2 for each in others)) / 2)
-    chances = (each * rest.cdf(positive - total) for total, each in enumerate(probabilities))
+    chances = (
+        each * rest.cdf(positive - total) for total, each in enumerate(probabilities) if each
+    )
     return math.ldexp(math.fsum(chances), -PROBABILITY_BITS)
 
 

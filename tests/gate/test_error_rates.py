@@ -5,6 +5,7 @@ The table in docs/statistics.md has their ranges: ``--update-golden`` writes it.
 
 import random
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Final
 
 import pytest
@@ -28,6 +29,7 @@ CONFIG = "e.yaml"
 PLACE = Place(file=CONFIG, line=1)
 
 
+@cache  # all simulated runs have the same few results
 def _result(
     evaluator: int, group: int, number: int, score: float, *, edited: bool = False
 ) -> CheckResult:
