@@ -19,12 +19,12 @@ from agentci._util.text.escape import (
     markdown_prose,
     markdown_row,
 )
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
 from agentci.reports import github_limits, report_format, sections
-from agentci.reports.check_text import format_outcome, format_reason, low_scoring_turns
+from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.comparison import find_compared
 from agentci.reports.policy import make_policy_section
 from agentci.reports.report_format import format_mean_score, format_pass_rate
@@ -156,29 +156,13 @@ def _render_remarks(comparison: Comparison, reasons: Sequence[str]) -> Iterator[
 MAX_MISSES = 20
 MAX_TURNS = 5
 MAX_CHECK_BYTES = 64 * 1024
-# Cases that failed for the same reason.
-MAX_SAME = 50
 
 
-def render_failed_checks(group: Sequence[CheckResult]) -> str:
-    """Render checks of an evaluator that failed for one reason as a folded block.
-
-    It describes the first one, and has at most ``MAX_CHECK_BYTES`` bytes.
-    """
-    result, *others = group
-    more = f" and {format_count(len(others), 'more case')}" if others else ""
-    title = (
-        f"<code>{markdown_html(result.case.id)}</code>{more} "
-        f"\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
-        f"<code>{markdown_html(result.evaluator.name)}</code>: "
-        f"{markdown_html(format_outcome(result))}"
-    )
-    lines = [*_findings(result)]
-    if others:
-        names = [f"{markdown_code(each.case.id)}" for each in others[:MAX_SAME]]
-        names += [truncate.format_omitted(len(others) - MAX_SAME)] if others[MAX_SAME:] else []
-        lines.append(f"In the same way: {', '.join(names)}\n")
-    whole = markdown_details(title, "\n".join(lines))
+def render_failed_check(result: CheckResult) -> str:
+    """Render all that is known of a failed check, as a folded block of ``MAX_CHECK_BYTES``."""
+    title = f"<code>{markdown_html(result.evaluator.name)}</code>: "
+    title += markdown_html(format_outcome(result))
+    whole = markdown_details(title, "\n".join(_findings(result)))
     if len(whole.encode()) <= MAX_CHECK_BYTES:
         return whole
     return markdown_details(title, "Too long to show here; see `results.json`.")
@@ -269,7 +253,12 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     if report.policy is not None:
         yield make_policy_section(report.policy)
     yield from sections.make_failure_sections(
-        report, unfolded=UNFOLDED_CASES, report_url=report_url
+        report,
+        unfolded=UNFOLDED_CASES,
+        report_url=report_url,
+        render_details=lambda cause: "".join(
+            render_failed_check(each.result) for each in cause.checks
+        ),
     )
     yield _errors(report_format.filter_by_status(report.results, "errored"), several=several)
     yield _evaluators(report)
@@ -287,7 +276,6 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         yield make_baseline_section(report.comparison, report.decision.reasons)
     yield sections.make_notes_section(report)
     yield _repeats(report.results)
-    yield _failed(report)
     yield sections.make_skips_section(report)
     yield _warnings(report.results)
     yield sections.make_problems_section(report.problems, report)
@@ -341,29 +329,6 @@ def _repeats(results: tuple[CheckResult, ...]) -> sections.Section:
         noun="repeated evaluator",
         blocks=(f"- {markdown_prose(each.line)}\n" for each in found),
         total=len(found),
-    )
-
-
-def _failed(report: Report) -> sections.Section:
-    """Make the section of the failed checks: those that also failed in the baseline come last."""
-    failed = report_format.filter_by_status(report.results, "failed")
-
-    def failed_before(result: CheckResult) -> bool:
-        before = report.baseline.get(result.id)
-        return before is not None and before.status == "failed"
-
-    ordered = sorted(report_format.sort_worst_first(failed), key=failed_before)
-    groups: dict[tuple[str, ...], list[CheckResult]] = {}
-    for each in ordered:
-        reason = f"{format_outcome(each)}: {format_reason(each)}"
-        groups.setdefault((each.config, each.evaluator.name, reason), []).append(each)
-    return sections.Section(
-        title="### All failed checks\n\n",
-        noun="failure group",
-        blocks=(render_failed_checks(group) for group in groups.values()),
-        total=len(groups),
-        max_items=MAX_CASES,
-        share=0.3,
     )
 
 

@@ -297,6 +297,9 @@ class RunAmountsJson(_Json, omit_defaults=True):
     latency_ms: PercentilesJson | None = None
     tokens: TokenTotals | None = None
     cost_usd: Annotated[Amount | None, _about("Of the agent.")] = None
+    latency_cases: Annotated[Count, _about("Number of cases with a latency.")] = 0
+    token_cases: Count = 0
+    cost_cases: Count = 0
 
 
 class MetricsJson(_Json, kw_only=True):

@@ -1,7 +1,7 @@
 """Latency, tokens and cost of all recorded runs of a report, and their change."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ class RunAmounts(Struct, frozen=True, kw_only=True):
 
     Attributes:
         cases: number of cases that recorded any of them.
+        latency_cases, token_cases, cost_cases: number of cases that recorded each.
         latency_ms: milliseconds of a case.
         tokens, cost_usd: sums; the cost is the agent's, in US dollars.
     """
@@ -33,6 +34,9 @@ class RunAmounts(Struct, frozen=True, kw_only=True):
     latency_ms: Percentiles | None = None
     tokens: TokenTotals | None = None
     cost_usd: float | None = None
+    latency_cases: int = 0
+    token_cases: int = 0
+    cost_cases: int = 0
 
 
 class ReportMetrics(Struct, frozen=True, kw_only=True):
@@ -93,6 +97,9 @@ def _sum_amounts(amounts: Sequence[Amounts]) -> RunAmounts:
         if tokens
         else None,
         cost_usd=math.fsum(costs) if costs else None,
+        latency_cases=len(latencies),
+        token_cases=len(tokens),
+        cost_cases=len(costs),
     )
 
 
@@ -105,28 +112,50 @@ def _percentile(values: Sequence[float], share: float) -> float:
 
 
 def format_metrics(metrics: ReportMetrics) -> str:
-    """Format what the runs took, with its change over common cases; "" if nothing was recorded.
+    """Format what the runs took; "" if nothing was recorded.
 
-    For example "latency p50 2 s (+0.6 s), p95 9.8 s; 11,098 tokens (+3%); $0.033".
+    What both runs recorded is compared, over the cases where they did: "latency p50 1.4 s → 2 s
+    (+43%), p95 9.1 s → 9.8 s (+8%) in 11 of 12 cases; 11,098 tokens (unchanged); $0.033".
     """
     run, common, before = metrics.run, metrics.common or _NOTHING, metrics.baseline or _NOTHING
-    parts = []
+    parts: list[tuple[str, str]] = []
     if run.latency_ms is not None:
         shares = [
-            f"{name} {format_seconds(getattr(run.latency_ms, name))}"
+            f"{name} "
             + _format_change(
-                getattr(common.latency_ms, name, None), getattr(before.latency_ms, name, None)
+                format_seconds,
+                getattr(run.latency_ms, name),
+                getattr(common.latency_ms, name, None),
+                getattr(before.latency_ms, name, None),
             )
             for name in ("p50", "p95")
         ]
-        parts.append(f"latency {', '.join(shares)}")
+        cases = _format_cases(run.latency_cases, common.latency_cases)
+        parts.append((f"latency {', '.join(shares)}", cases))
     if run.tokens is not None:
-        change = _format_change(_count_tokens(common), _count_tokens(before))
-        parts.append(f"{_count_tokens(run):,} tokens{change}")
+        amounts = map(_count_tokens, (run, common, before))
+        change = _format_change(_format_tokens, *amounts)
+        parts.append((change, _format_cases(run.token_cases, common.token_cases)))
     if run.cost_usd is not None:
-        change = _format_change(common.cost_usd, before.cost_usd)
-        parts.append(f"${format_number(run.cost_usd, USD_DIGITS)} of the agent{change}")
-    return "; ".join(parts)
+        change = _format_change(_format_cost, run.cost_usd, common.cost_usd, before.cost_usd)
+        parts.append((change, _format_cases(run.cost_cases, common.cost_cases)))
+    shared = {cases for _, cases in parts}
+    if len(parts) > 1 and len(shared) == 1 and "" not in shared:
+        return f"{shared.pop()}: {'; '.join(text for text, _ in parts)}"
+    return "; ".join(f"{text} {cases}".rstrip() for text, cases in parts)
+
+
+def _format_cases(every: int, compared: int) -> str:
+    """Format ``in 11 of 12 cases``; empty if all or none are compared."""
+    return f"in {compared:,} of {every:,} cases" if 0 < compared < every else ""
+
+
+def _format_tokens(amount: float) -> str:
+    return f"{amount:,.0f} tokens"
+
+
+def _format_cost(usd: float) -> str:
+    return f"${format_number(usd, USD_DIGITS)} of the agent"
 
 
 def format_seconds(milliseconds: float) -> str:
@@ -138,12 +167,20 @@ def _count_tokens(amounts: RunAmounts) -> int | None:
     return None if amounts.tokens is None else amounts.tokens.input + amounts.tokens.output
 
 
-def _format_change(now: float | None, before: float | None) -> str:
-    """Format a relative change: " (+3%)"; "" for less than half a percent, or if unknown."""
-    if now is None or before is None or before <= 0:
-        return ""
-    share = round((now / before - 1) * 100)
-    return f" ({share:+,}%)" if share else ""
+def _format_change(
+    write: Callable[[float], str], run: float | None, now: float | None, before: float | None
+) -> str:
+    """Format ``2 s → 3 s (+50%)``; of all cases of the run if it is not compared.
+
+    The unit is written once.
+    """
+    if now is None or before is None:
+        return write(run or 0.0)
+    old, new = write(before), write(now)
+    if old == new:
+        return f"{new} (unchanged)"
+    share = f" ({round((now / before - 1) * 100):+,}%)" if before > 0 else ""
+    return f"{old.partition(' ')[0]} \N{RIGHTWARDS ARROW} {new}{share}"
 
 
 _NOTHING: Final = RunAmounts(cases=0)

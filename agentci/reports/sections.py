@@ -25,7 +25,7 @@ from agentci.reports.failures import (
     LOST_TITLE,
     MAX_FALLEN_SCORES,
     NEW_TITLE,
-    Causes,
+    Cause,
     FailedCheck,
     LostChecks,
     format_change_line,
@@ -38,6 +38,7 @@ from agentci.reports.first_difference import FirstDifference
 from agentci.reports.report_format import (
     EvaluatorChecks,
     Verdict,
+    count_problems,
     format_case_names,
     format_path,
     format_problem_text,
@@ -51,6 +52,7 @@ from agentci.reports.report_format import (
 )
 
 MAX_ITEMS = 100
+MAX_UNFOLDED_PROBLEMS: Final = 3
 
 # The blocks of the summary and the comment, in page order.
 BlockName: TypeAlias = Literal[
@@ -237,14 +239,17 @@ def make_problems_section(problems: Sequence[Problem], report: Report) -> Sectio
 
     It needs no title where the heading of the page is about them.
     """
-    return Section(
+    invalid = is_invalid_input(report)
+    is_folded = not invalid and len(problems) > MAX_UNFOLDED_PROBLEMS
+    section = Section(
         name="problems",
-        title="" if is_invalid_input(report) else "### Problems\n\n",
+        title="" if invalid or is_folded else "### Problems\n\n",
         noun="problem",
         blocks=map(_render_problem, problems),
         total=len(problems),
-        share=0.9 if is_invalid_input(report) else 0.05,
+        share=0.9 if invalid else 0.05,
     )
+    return fold_section(section, f"Problems: {count_problems(problems)}") if is_folded else section
 
 
 def _render_problem(problem: Problem) -> str:
@@ -297,7 +302,12 @@ def format_case_link(case: str, report_url: str) -> str:
 
 
 def make_failure_sections(
-    report: Report, *, unfolded: int, max_lines: int = maxsize, report_url: str
+    report: Report,
+    *,
+    unfolded: int,
+    max_lines: int = maxsize,
+    report_url: str,
+    render_details: Callable[[Cause], str] = lambda _: "",
 ) -> Iterator[Section]:
     """Yield what got worse: failures by cause, the new ones first, and checks that are gone.
 
@@ -305,16 +315,21 @@ def make_failure_sections(
         unfolded: number of causes that are not folded.
         max_lines: of their Markdown; further ones are folded, but the first never.
         report_url: of ``report.html``, to link cases; empty if it is not known.
+        render_details: renders what else to show of a cause.
     """
     causes = list_causes(report)
+
+    def render(group: Sequence[CaseOutcome]) -> str:
+        cause = causes.describe(group)
+        return f"{_render_cause(cause, report, report_url)}{render_details(cause)}"
+
     title = f"### {NEW_TITLE if report.baseline else 'Failures'}\n\n"
-    first = [_render_cause(causes, group, report_url) for group in causes.new[:unfolded]]
+    first = [*map(render, causes.new[:unfolded])]
     ends = [*accumulate(text.count("\n") for text in first)]
     shown = max(1, sum(end <= max_lines for end in ends))
     yield _make_cases(first[:shown], len(first[:shown]), title, share=0.25)
     if more := causes.new[shown:]:
-        texts = (_render_cause(causes, group, report_url) for group in more)
-        section = _make_cases(texts, len(more), "", share=0.15)
+        section = _make_cases(map(render, more), len(more), "", share=0.15)
         what = "with new failures" if report.baseline else "with failures"
         count = format_count(sum(map(len, more)), "more case")
         yield fold_section(section, f"{count} {what}")
@@ -327,8 +342,7 @@ def make_failure_sections(
         max_items=MAX_CASES,
     )
     if causes.known:
-        texts = (_render_cause(causes, group, report_url) for group in causes.known)
-        section = _make_cases(texts, len(causes.known), "", share=0.1)
+        section = _make_cases(map(render, causes.known), len(causes.known), "", share=0.1)
         count = format_count(sum(map(len, causes.known)), "case")
         yield fold_section(section, f"Still failing, as in the baseline: {count}")
 
@@ -345,10 +359,9 @@ def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) 
     )
 
 
-def _render_cause(causes: Causes, group: Sequence[CaseOutcome], report_url: str) -> str:
+def _render_cause(cause: Cause, report: Report, report_url: str) -> str:
     """Render a case with its failed checks, its first difference and the cases like it."""
-    cause = causes.describe(group)
-    several = has_several_configs(causes.report.results)
+    several = has_several_configs(report.results)
     heading = f"**{format_case_link(cause.case.summary.id, report_url)}**"
     if cause.question:
         heading += f" \u201c{markdown_prose(cause.question)}\u201d"

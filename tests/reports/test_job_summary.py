@@ -5,9 +5,9 @@ import re
 import pytest
 
 from agentci.gate.comparison import compare_runs
-from agentci.model.gate import GateThresholds
+from agentci.model.gate import Comparison, GateThresholds
 from agentci.model.requests import Judgement
-from agentci.model.result import Report, Status
+from agentci.model.result import BaselineCheck, Report, Status
 from agentci.model.values import COMMAND_LINE, Problem, replace
 from agentci.reports import job_summary
 from agentci.reports.github_limits import SUMMARY_BYTES
@@ -60,7 +60,7 @@ def test_comparison_shows_change_and_classes_as_words() -> None:
 
 
 def test_failed_check_without_judgement_shows_only_places() -> None:
-    block = job_summary.render_failed_checks([replace(make_result("failed"), judgement=None)])
+    block = job_summary.render_failed_check(replace(make_result("failed"), judgement=None))
     assert "Trace" in block
     assert "- " not in block
 
@@ -165,7 +165,7 @@ def test_long_error_keeps_its_beginning_and_end() -> None:
 def test_low_scoring_turns_are_shown_without_other_findings() -> None:
     result = make_result("failed", 0.5)
     judgement = Judgement(score=0.5, passed=False, turn_scores=(1.0, 0.0))
-    block = job_summary.render_failed_checks([replace(result, judgement=judgement)])
+    block = job_summary.render_failed_check(replace(result, judgement=judgement))
     assert '\n- turn 2: score 0; question "Book it"; no answer\n' in block
 
 
@@ -181,19 +181,32 @@ def test_command_line_is_not_shown_as_file() -> None:
 
 def test_worst_required_checks_come_first() -> None:
     results = [
-        *(make_result("failed", n / 10, case=f"c{n}") for n in (3, 1, 2, 4)),
+        *(make_result("failed", n / 10, case=f"c{n}", evaluator=f"e{n}") for n in (3, 1, 2, 4)),
         make_result("failed", 0.0, case="advisory", required=False),
     ]
     text = _render(make_report(results))
-    found = re.findall(r"<summary><code>(\w+)", text)
+    found = re.findall(r"\n\*\*`(\w+)`\*\*", text)
     assert found == ["c1", "c2", "c3", "c4", "advisory"]
+
+
+def test_failures_are_shown_once_and_new_ones_come_first() -> None:
+    results = [
+        make_result("failed", 0.1, case="known", evaluator="tone", misses=["a miss"]),
+        make_result("failed", 0.3, case="new", misses=["another miss"]),
+    ]
+    before = {results[0].id: BaselineCheck(status="failed", score=0.1)}
+    report = replace(make_report(results), baseline=before, comparison=Comparison(baseline="b"))
+    text = _render(report)
+    assert text.index("**`new`**") < text.index("Still failing") < text.index("**`known`**")
+    assert [text.count(f"**`{case}`**") for case in ("known", "new")] == [1, 1]
+    assert text.count("<summary><code>") == 2
 
 
 def test_oversized_check_is_shortened() -> None:
     calls = [{"name": "|" * 300, "args": None}] * 40
     turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
     result = make_result("failed", details={"comparisons": [turn] * 5})
-    block = job_summary.render_failed_checks([result])
+    block = job_summary.render_failed_check(result)
     assert "Too long to show here" in block
     assert len(block.encode()) <= job_summary.MAX_CHECK_BYTES
 
@@ -203,7 +216,7 @@ def test_calls_and_misses_above_limit_are_counted() -> None:
     turn = {"invocation_id": "t", "expected": calls, "actual": [], "matched": False}
     misses = [f"miss {number}" for number in range(30)]
     result = make_result("failed", details={"comparisons": [turn]}, misses=misses)
-    block = job_summary.render_failed_checks([result])
+    block = job_summary.render_failed_check(result)
     assert "| 10 more |  |  |" in block
     assert "- … and 10 more" in block
 
@@ -238,7 +251,7 @@ class TestLargeReport:
         assert last.startswith("_Not shown: ")
         shown = text.count("<summary><code>")
         assert 0 < shown <= MAX_CASES
-        assert "failure groups" in last
+        assert "failure causes" in last
         assert "400 problems" in last
         assert last.endswith("See `results.json` for the full list._")
 
