@@ -1,15 +1,24 @@
-"""Runs a command of the user, such as an agent: not sandboxed, with the user's environment."""
+"""Runs a command of the user, such as an agent: not sandboxed, with the user's environment.
+
+The folder for its files is removed however agentci ends.
+"""
 
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO, Final
 
 from agentci.errors import InputError
 
 STOP_SECONDS: Final = 5.0
+# Again if a program that still runs wrote to it in the meantime.
+_REMOVE_FOLDER: Final = """
+trap '' HUP INT TERM; read _
+rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
+"""
 _NOT_FOUND: Final = "check the name, and write the command after `--`"
 
 
@@ -70,3 +79,23 @@ class UserCommand:
                 os.killpg(self._process.pid, number)
             elif self._process.poll() is None:
                 os.kill(self._process.pid, number)
+
+
+@contextmanager
+def make_transient_folder(prefix: str) -> Iterator[str]:
+    """Make a folder that does not outlive this process, also if that is killed.
+
+    A process of its own waits for the end of this one, and removes the folder.
+    """
+    folder = tempfile.mkdtemp(prefix=prefix)
+    remover = subprocess.Popen(
+        ["/bin/sh", "-c", _REMOVE_FOLDER, "sh", folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield folder
+    finally:
+        remover.communicate()

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_number
-from agentci.execution.user_command import UserCommand
+from agentci.execution.user_command import UserCommand, make_transient_folder
 from agentci.model.values import replace
 from agentci.record import injected
 from agentci.record.apis import other_requests
@@ -165,8 +165,9 @@ def record(order: RecordOrder) -> tuple[RecordedCase, ...]:
         replay = _make_replay(order, log, proxy)
         sources = _Sources(log, OtlpReceiver(), OtlpReceiver(), replay)
         router = _Router(sources, replay or proxy)
-        with serve_requests(router) as address:
-            recorder = _Recorder(order, sources, address)
+        # What Node programs write there still has keys.
+        with serve_requests(router) as address, make_transient_folder("agentci-spans-") as folder:
+            recorder = _Recorder(order, sources, address, folder)
             with ThreadPoolExecutor(order.jobs) as pool:
                 found = list(pool.map(recorder.run_case, order.cases))
             found = recorder.finish(found)
@@ -252,8 +253,11 @@ def find_baggage_case(request: ServerRequest) -> str:
 
 
 class _Recorder:
-    def __init__(self, order: RecordOrder, sources: _Sources, address: ServerAddress) -> None:
+    def __init__(
+        self, order: RecordOrder, sources: _Sources, address: ServerAddress, folder: str
+    ) -> None:
         self._log, self._exported, self._injected, self._replay = sources
+        self._folder = folder
         self._order = order
         self._address = address
         self._seed = os.urandom(16)
@@ -276,7 +280,7 @@ class _Recorder:
         with (
             tempfile.TemporaryFile() as stdin,
             tempfile.TemporaryFile() as output,
-            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+            tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as folder,
         ):
             stdin.write((case.input or "").encode("utf-8", "surrogateescape"))
             stdin.seek(0)

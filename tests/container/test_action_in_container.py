@@ -264,3 +264,19 @@ def test_agent_is_replayed_and_evaluated(run_action: RunAction, workspace: Path)
     assert step.code == 0, step.log
     assert (step.outputs["verdict"], step.outputs["passed-count"]) == ("passed", "1")
     assert (workspace / out).is_file()
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_input_no_injection_reaches_the_agent(
+    value: str, run_action: RunAction, workspace: Path
+) -> None:
+    (workspace / "agent.py").write_text(
+        "import os\nnames = 'AGENTCI_RECORD_URL', 'NODE_OPTIONS', 'OPENAI_BASE_URL'\n"
+        "print([name in os.environ for name in names])\nraise SystemExit(1)\n"
+    )
+
+    step = run_action(workspace, {"record": "python agent.py", "no-injection": value})
+
+    assert step.code == 2, step.log
+    is_injected = value == "false"
+    assert str([is_injected, is_injected, True]) in step.log

@@ -589,6 +589,11 @@ def test_killed_agent_loses_nothing(tmp_path: Path, model: MockModel) -> None:
     assert len(read_traces(tmp_path / OUT)) == 1
 
 
+def list_spans(temporary: Path) -> list[Path]:
+    """What Node programs wrote, which still has keys."""
+    return [*temporary.glob("agentci-spans-*/*/*.jsonl")]
+
+
 def test_killed_recorder_has_written_the_cases_that_ended(tmp_path: Path, model: MockModel) -> None:
     cases = [{"id": name, "input": "Hi"} for name in ("first", "second", "endless")]
     (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)))
@@ -600,17 +605,23 @@ def test_killed_recorder_has_written_the_cases_that_ended(tmp_path: Path, model:
         f"import os, sys, time\nsys.path.insert(0, {str(Path(__file__).parent / 'agents')!r})\n"
         "import http_agent\nhttp_agent.answer('chat', 'Hi', [])\n"
         "if os.environ['AGENTCI_CASE'] == 'endless':\n"
+        "    open(os.environ['AGENTCI_SPANS_DIR'] + '/1.jsonl', 'w').close()\n"
         "    print(os.getpid(), file=open('pid', 'w'), flush=True)\n    time.sleep(600)\n"
     )
     command = [sys.executable, "-m", "agentci", "record", "--cases", "cases.jsonl", "--"]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     environ = {**os.environ, **make_environment(model), "PYTHONPATH": str(ROOT)}
+    environ["TMPDIR"] = str(temporary)
     pid = tmp_path / "pid"
     with subprocess.Popen(
         [*command, sys.executable, str(program)], cwd=tmp_path, env=environ
     ) as process:
         wait_until(lambda: pid.exists() and pid.read_text().endswith("\n"))
+        assert len(list_spans(temporary)) == 1
         process.kill()
     os.kill(int(pid.read_text()), signal.SIGKILL)
+    wait_until(lambda: not list_spans(temporary))
     traces = read_traces(tmp_path / OUT)
     assert [trace.eval_case_id for trace in traces] == ["first", "second"]
     assert [describe(turn) for turn in traces[1].turns] == [("Hi", [], "You asked: Hi")]
