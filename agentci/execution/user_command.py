@@ -19,6 +19,7 @@ _REMOVE_FOLDER: Final = """
 trap '' HUP INT TERM; read _
 rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
 """
+_QUOTED: Final = "remove the quotes around the command, so that its words are separate"
 _NOT_FOUND: Final = "check the name, and write the command after `--`"
 
 
@@ -57,7 +58,7 @@ class UserCommand:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             message = f"cannot start `{command[0]}`: {reason}"
-            raise InputError.from_message(message, hint=_NOT_FOUND) from None
+            raise InputError.from_message(message, hint=_find_hint(command, error)) from None
 
     def wait(self, seconds: float) -> int | None:
         """Return the exit code, negative for a signal; None if it still runs after ``seconds``."""
@@ -79,6 +80,13 @@ class UserCommand:
                 os.killpg(self._process.pid, number)
             elif self._process.poll() is None:
                 os.kill(self._process.pid, number)
+
+
+def _find_hint(command: Sequence[str], error: Exception) -> str:
+    if isinstance(error, PermissionError):
+        return "make it executable, or name what runs it, as in `python agent.py`"
+    is_quoted = len(command) == 1 and " " in command[0]
+    return _QUOTED if is_quoted else _NOT_FOUND
 
 
 @contextmanager

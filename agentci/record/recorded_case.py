@@ -30,6 +30,7 @@ from agentci.recordings.telemetry.stored_trace import StoredTrace
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
 EXAMPLE: Final = '{"id": "refund", "input": "Can I return it?"}'
+OWN_ID_HINT: Final = "give each case an id of its own"
 HINT: Final = f"a case is an object such as {EXAMPLE}"
 MAX_ID: Final = 200
 # Each case is a process of its own.
@@ -65,10 +66,11 @@ def read_cases(data: bytes, *, file: str) -> tuple[RecordCase, ...]:
             message, hint = f"more than {MAX_CASES:,} cases", "split the file"
             raise InputError.from_message(message, place=place, hint=hint)
         case = _read_case(value, number)
-        if isinstance(case, RecordCase) and case.id in cases:
-            case = f"duplicate id {quote_name(case.id)}"
         if isinstance(case, str):
             problems.append(Problem(message=case, place=place, hint=HINT))
+        elif case.id in cases:
+            message = f"duplicate id {quote_name(case.id)}"
+            problems.append(Problem(message=message, place=place, hint=OWN_ID_HINT))
         else:
             cases[case.id] = case
     if not problems and not cases:

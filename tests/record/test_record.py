@@ -311,6 +311,9 @@ def test_failing_command_is_reported_although_its_turns_are_complete(
             "the command begins with the option `--out` (write options",
         ),
         (["record", "--", "no-such-program"], "cannot start `no-such-program`: No such file"),
+        (["record", "--", "true a b"], "No such file or directory (remove the quotes around"),
+        (["record", "--", "/etc/passwd"], "Permission denied (make it executable, or name"),
+        (["record", "--requests", "cases.jsonl", "--", "true"], "cases.jsonl is a file (name a"),
         (["record", "--cases", "missing.jsonl", "--", "true"], "missing.jsonl"),
         (["record", "--out", ".", "--", "true"], "--out . is a folder"),
         (["record", "--", "true", "a {input}"], "`{input}` in the command needs cases"),
@@ -319,6 +322,7 @@ def test_failing_command_is_reported_although_its_turns_are_complete(
     ],
 )
 def test_invalid_usage_is_one_problem(arguments: list[str], message: str, tmp_path: Path) -> None:
+    write_cases(tmp_path)
     ran = run_agentci(arguments, cwd=tmp_path)
     assert ran.code == 2
     assert message in "\n".join(map(str, ran.problems))
@@ -774,7 +778,7 @@ def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:
         pytest.param(
             "raise SystemExit(1 if input() else 0)",
             {"OPENAI_API_KEY": KEY},
-            "the agent must read its base URL from OPENAI_BASE_URL",
+            "unless the command failed before it asked one, the agent must read its base URL from",
             id="set",
         ),
     ],

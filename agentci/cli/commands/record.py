@@ -13,11 +13,17 @@ from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import find_nearest, quote_name
 from agentci._util.text.truncate import short
-from agentci._util.workspace import ResolvedPath, Workspace, limit_input, read_file
+from agentci._util.workspace import ResolvedPath, Workspace, is_file, limit_input, read_file
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
 from agentci.model.values import Problem, replace
-from agentci.record.recorded_case import RecordCase, are_equal_runs, choose_cases, read_cases
+from agentci.record.recorded_case import (
+    OWN_ID_HINT,
+    RecordCase,
+    are_equal_runs,
+    choose_cases,
+    read_cases,
+)
 from agentci.record.recorder import (
     INPUT_PLACE,
     INPUT_VARIABLE,
@@ -293,7 +299,7 @@ def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCas
             read = read_cases(data, file=name)
         if twice := [case.id for case in read if case.id in found]:
             message = f"{name}: another file has a case {quote_name(twice[0])}, too"
-            raise InputError.from_message(message, hint="give each case an id of its own")
+            raise InputError.from_message(message, hint=OWN_ID_HINT)
         found |= {case.id: case for case in read}
     files = ", ".join(options.cases)
     return choose_cases(tuple(found.values()), options.case_ids, file=files)
@@ -301,7 +307,11 @@ def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCas
 
 def _find_requests_folder(options: RecordOptions, workspace: Workspace) -> ResolvedPath:
     given = Path(options.requests or Path(options.out).with_suffix(".requests"))
-    return workspace.resolve_given(given, named=f"--requests {given}")
+    found = workspace.resolve_given(given, named=f"--requests {given}")
+    if is_file(found.path):
+        message = f"--requests {given} is a file"
+        raise InputError.from_message(message, hint="name a folder for the requests")
+    return found
 
 
 def _format_summary(found: Sequence[RecordedCase], name: str, *, replaces_file: bool) -> str:
@@ -386,7 +396,9 @@ def _explain(found: RecordedCase) -> str:
         # An agent that ends by itself needs no key, or was not asked.
         is_explained = found.exit_code and (found.unset_keys or found.is_input_unread)
         if not is_explained:
-            hints = (*hints, f"otherwise, {URL_HINT}" if found.is_input_unread else URL_HINT)
+            doubt = "otherwise, " if found.is_input_unread else ""
+            doubt = "unless the command failed before it asked one, " if found.exit_code else doubt
+            hints = (*hints, f"{doubt}{URL_HINT}")
         return "; ".join((NO_CALLS, *hints))
     if found.failure:
         return found.failure
