@@ -1,6 +1,6 @@
 """A check, which is one evaluator applied to one case, and how it is run.
 
-`run_check` asks the evaluator for its request, has `execute.py` execute it, and turns the
+`run_check` asks the evaluator for its request, has `dispatch.py` execute it, and turns the
 evaluator's judgement of the response into a result.
 """
 

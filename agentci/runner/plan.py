@@ -1,7 +1,7 @@
 """Plan a run: pair the cases of every config with its evaluators, and select a shard of them.
 
-A run goes through `load_configs.py` and `load_inputs.py`, this module, `prepare_programs.py`,
-`prepare_judges.py` and `run_checks.py`; `check.py` and `execute.py` then run a single check.
+A run goes through `load_configs.py` and `load_inputs.py`, this module, `prepare.py`
+and `run_checks.py`; `check.py` and `dispatch.py` then run a single check.
 """
 
 import hashlib
