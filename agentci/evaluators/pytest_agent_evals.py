@@ -366,6 +366,7 @@ class PromptEvaluator(Struct, frozen=True, kw_only=True):
                 {"template": self.template, "variables": make_prompt_variables(case)}
             ),
             timeout_seconds=RENDER_SECONDS,
+            timeout_hint="simplify the prompt template",
             network=False,
             memory_mb=RENDER_MB,
             # It is ours, and its response depends only on stdin.

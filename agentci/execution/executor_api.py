@@ -101,7 +101,19 @@ INTERRUPTED: Final = "was interrupted"
 
 
 class ProgramTimeoutError(EvaluatorError):
-    """The program exceeded its timeout."""
+    """The program exceeded its timeout.
+
+    Args:
+        printed: its last line on stderr, after a semicolon; empty if there is none.
+    """
+
+    def __init__(self, message: str, *, printed: str = "") -> None:
+        super().__init__(f"{message}{printed}")
+        self._message, self._printed = message, printed
+
+    def with_hint(self, hint: str) -> "ProgramTimeoutError":
+        """Return the error with what to do about it."""
+        return ProgramTimeoutError(f"{self._message}; {hint}", printed=self._printed)
 
 
 class Executor(Protocol):
@@ -157,7 +169,11 @@ class HermeticExecutor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramJob:
-    """The arguments of ``Executor.run``."""
+    """The arguments of ``Executor.run``.
+
+    Attributes:
+        timeout_hint: what to do if the program exceeds its timeout.
+    """
 
     command: tuple[str, ...]
     stdin: bytes = field(repr=False)
@@ -165,6 +181,7 @@ class ProgramJob:
     cwd: Path
     environment: Mapping[str, str] = field(repr=False)
     sandbox_policy: SandboxPolicy
+    timeout_hint: str = ""
 
     def run(self, executor: Executor) -> ProgramOutput:
         """Run the job with ``executor``.
@@ -172,11 +189,14 @@ class ProgramJob:
         Raises:
             EvaluatorError: as ``Executor.run``.
         """
-        return executor.run(
-            self.command,
-            stdin=self.stdin,
-            timeout_seconds=self.timeout_seconds,
-            cwd=self.cwd,
-            environment=self.environment,
-            sandbox_policy=self.sandbox_policy,
-        )
+        try:
+            return executor.run(
+                self.command,
+                stdin=self.stdin,
+                timeout_seconds=self.timeout_seconds,
+                cwd=self.cwd,
+                environment=self.environment,
+                sandbox_policy=self.sandbox_policy,
+            )
+        except ProgramTimeoutError as error:
+            raise (error.with_hint(self.timeout_hint) if self.timeout_hint else error) from None

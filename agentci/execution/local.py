@@ -565,7 +565,7 @@ def _communicate(
     while not process.has_ended():
         left = started + timeout_seconds - time.monotonic()
         if left <= 0:
-            raise ProgramTimeoutError(_format_timeout(timeout_seconds, _decode_log(pipes.log)))
+            raise _make_timeout_error(timeout_seconds, _decode_log(pipes.log))
         pipes.step(left)
     pipes.ignore_child(process)
     given_up = time.monotonic() + GRACE_SECONDS
@@ -573,10 +573,10 @@ def _communicate(
         pipes.step(left)
 
 
-def _format_timeout(timeout_seconds: float, log: str) -> str:
+def _make_timeout_error(timeout_seconds: float, log: str) -> ProgramTimeoutError:
     last_line = truncate.end(log.rstrip().rpartition("\n")[2], MAX_LOG_CHARS)
     printed = f"; last line on stderr: {last_line}" if last_line else ""
-    return f"timed out after {timeout_seconds:g} s; raise `timeout` if it needs longer{printed}"
+    return ProgramTimeoutError(f"timed out after {timeout_seconds:g} s", printed=printed)
 
 
 def _decode_log(log: OutputBuffer) -> str:

@@ -199,12 +199,18 @@ DOCKER_EXECUTOR: Final = "docker"
 Unrecorded: TypeAlias = Literal["tool calls", "arguments"]
 
 
+# For programs whose entry has the key, and for the others.
+RAISE_TIMEOUT: Final = "raise `timeout` if it needs longer"
+FIXED_TIMEOUT: Final = "make it faster: this limit cannot be changed"
+
+
 class ExecutionRequest(Struct, frozen=True, kw_only=True):
     """Settings shared by all programs that are run.
 
     Attributes:
         stdin: complete standard input.
         timeout_seconds: wall time, including the start of the process.
+        timeout_hint: what to do if the program takes longer.
         executor: name in the table of executors.
         network: whether it may use the network.
         variables: names of environment variables that it may see besides the harmless ones, as the
@@ -223,6 +229,7 @@ class ExecutionRequest(Struct, frozen=True, kw_only=True):
 
     stdin: str = ""
     timeout_seconds: float
+    timeout_hint: str = RAISE_TIMEOUT
     executor: str = LOCAL_EXECUTOR
     network: bool = True
     variables: tuple[str, ...] = ()
@@ -240,6 +247,7 @@ class ExecutionRequest(Struct, frozen=True, kw_only=True):
 KEYS_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "required": "required",
     "timeout": "timeout_seconds",
+    "timeout_hint": "timeout_hint",
     "memory_mb": "memory_mb",
     "processes": "processes",
     "isolation": "isolation",

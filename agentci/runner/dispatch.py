@@ -175,6 +175,7 @@ def make_command_job(request: RunCommand, services: Services) -> ProgramJob:
         command=command,
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
         timeout_seconds=request.timeout_seconds,
+        timeout_hint=request.timeout_hint,
         cwd=folder,
         environment={
             **services.child_environment,
@@ -293,6 +294,7 @@ def make_job(request: RunProgram | RunCommand, *, name: str, services: Services)
         command=_make_command(request, ready, services),
         stdin=request.stdin.encode("utf-8", "backslashreplace"),
         timeout_seconds=request.timeout_seconds,
+        timeout_hint=request.timeout_hint,
         cwd=folder if request.image else services.workspace.cwd,
         environment={
             **_make_environment(ready, services),

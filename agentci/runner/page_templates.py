@@ -54,6 +54,7 @@ class PageTemplate:
             program=LocalProgram(path=RENDER_PATH),
             stdin=encode_render_request(self._text, page, blocks, report, self._report_url),
             timeout_seconds=RENDER_SECONDS,
+            timeout_hint="simplify the template",
             network=False,
             memory_mb=RENDER_MB,
         )

@@ -84,7 +84,7 @@ def test_score_below_threshold_fails(folder: Path) -> None:
         ),
         ("def other(s, i): return 'short'", "no function `short` in graders.py"),
         ("import os\ndef short(s, i): os._exit(0)", "printed nothing on stdout"),
-        ("def short(s, i):\n while True: pass", "timed out after 1 s"),
+        ("def short(s, i):\n while True: pass", "timed out after 1 s; raise `timeout` if it"),
         (
             "def short(s, i): return open('words', 'w').close()",
             "(the sandbox allows writing only to TMPDIR",

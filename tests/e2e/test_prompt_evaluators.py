@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentci.evaluators import pytest_agent_evals
 from tests._util.http.servers import script, serve
 from tests.helpers.support import ROOT, Ran, run_agentci
 from tests.judges.bench import said
@@ -233,6 +234,18 @@ jinja2.Environment.compile = jinja2.Template.render = end
 from agentci.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
+
+
+def test_template_that_takes_too_long_gets_advice_that_its_entry_can_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytest_agent_evals, "RENDER_SECONDS", 1)
+    template = ENDLESS.replace("{{ query }}", "") + "{{ query }}"
+    ran, asked = _run(tmp_path, {"result": 4}, prompt=template)
+    [result] = ran.results["results"]
+    assert (ran.code, asked) == (3, None)
+    assert "timed out after 1 s; simplify the prompt template" in result["reason"]
+    assert "`timeout`" not in result["reason"]
 
 
 @pytest.mark.parametrize(

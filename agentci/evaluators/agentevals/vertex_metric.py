@@ -213,6 +213,7 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
             program=MEASURE_PROGRAM,
             stdin=dumps_compact(measurement),
             timeout_seconds=TIMEOUT_SECONDS,
+            timeout_hint="the service did not answer in time; run again",
             own_variables=CREDENTIAL_VARIABLES,
             key_file=CREDENTIALS_FILE_VARIABLE,
             isolation="spawn",

@@ -38,6 +38,7 @@ from agentci.evaluators.prompts import make_question
 from agentci.model.case import Case, Expectation
 from agentci.model.judges import AggregateVerdict, AskModel, RequiredJudge
 from agentci.model.requests import (
+    FIXED_TIMEOUT,
     Compose,
     ConstantJudgement,
     EvaluatorIdentity,
@@ -436,6 +437,7 @@ def _build_aggregator(entry: CompositeEntry, context: agentv_evaluator.AgentvCon
                 folder=context.folder(None),
                 home=context.home,
                 timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+                timeout_hint=FIXED_TIMEOUT,
                 cached=spec.cache,
             ),
             threshold=agentv_evaluator.make_pass_threshold(entry, context),

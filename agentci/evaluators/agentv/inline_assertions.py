@@ -36,6 +36,7 @@ from agentci.evaluators.program_output import describe_exit, parse_output
 from agentci.model.case import AgentvCase, Case, Expectation
 from agentci.model.judges import RequiredJudge
 from agentci.model.requests import (
+    FIXED_TIMEOUT,
     CompareEmbeddings,
     Compose,
     ConstantJudgement,
@@ -185,6 +186,7 @@ def build_inline(entry: InlineEntry, context: AgentvContext) -> InlineCode:
             folder=context.folder(None),
             home=context.home,
             timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+            timeout_hint=FIXED_TIMEOUT,
             isolation="spawn",
         ),
         threshold=make_pass_threshold(entry, context),
@@ -315,6 +317,7 @@ def build_transformed(
             folder=context.folder(None),
             home=context.home,
             timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+            timeout_hint=FIXED_TIMEOUT,
             isolation="spawn",
         ),
         variables=spec.vars,

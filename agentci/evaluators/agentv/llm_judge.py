@@ -42,6 +42,7 @@ from agentci.evaluators.prompts import make_question, make_question_from_prompt
 from agentci.model.case import Case, Expectation
 from agentci.model.judges import AggregateVerdict, AskModel, JudgePrompt, RequiredJudge, ScoreSchema
 from agentci.model.requests import (
+    FIXED_TIMEOUT,
     Compose,
     EvaluatorIdentity,
     Judgement,
@@ -529,6 +530,7 @@ def _build_prompt_program(
                 folder=folder,
                 home=context.home,
                 timeout_seconds=DEFAULT_TIMEOUT_SECONDS,
+                timeout_hint=FIXED_TIMEOUT,
                 cached=spec.cache,
             ),
             threshold=agentv_evaluator.make_pass_threshold(entry, context),

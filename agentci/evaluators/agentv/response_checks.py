@@ -147,6 +147,7 @@ class RegexEvaluator(Struct, frozen=True, kw_only=True):
             program=LocalProgram(path=SEARCH_PATH),
             stdin=dumps_compact({"pattern": self.pattern, "flags": self.flag_bits, "text": answer}),
             timeout_seconds=SEARCH_SECONDS,
+            timeout_hint="simplify the pattern",
             network=False,
             memory_mb=SEARCH_MB,
             # It is ours, and its response depends only on stdin.
