@@ -62,7 +62,9 @@ def checks_reference(schema: Schema) -> str:
         part = definitions[_named(each["$ref"])]
         names = _list_choices(part["properties"]["check"])
         shown = ", ".join(f"`{name}`" for name in names)
-        meaning = part["description"].replace("see docs/checks.md", "see [below](#trajectory)")
+        meaning = part["description"].replace(
+            "see agentci's docs/checks.md", "see [below](#trajectory)"
+        )
         value = part["properties"]["value"]["description"].rstrip(".")
         kind = value if value[:2].isupper() else value[0].lower() + value[1:]
         lines.append(f"- {shown} ({kind}): {meaning}")
@@ -141,7 +143,7 @@ def _shared_section(
 def _format_row(row: Row) -> str:
     key, kind, default, description = row
     facts = ", ".join(filter(None, (kind, default and f"default {default}")))
-    linked = re.sub(r"\bdocs/(([a-z-]+)\.md)", r"[\2](\1)", description)
+    linked = re.sub(r"(?:\bagentci's )?\bdocs/(([a-z-]+)\.md)", r"[\2](\1)", description)
     return f"- {key}{f' ({facts})' if facts else ''}: {linked}"
 
 

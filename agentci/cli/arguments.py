@@ -263,7 +263,7 @@ def _add_accept(commands: _Commands) -> None:
     accept = _add_command(commands, "accept", "write eval cases from recorded runs")
     accept.epilog = (
         "Without CASE or --all, it shows the changes and asks, which needs a terminal. "
-        "See docs/eval-cases.md."
+        "See agentci's docs/eval-cases.md."
     )
     accept.add_argument("case", nargs="*", metavar="CASE", help="id of a case; may contain * and ?")
     for name, text in (
@@ -386,7 +386,7 @@ def _add_show(commands: _Commands) -> None:
         "them, and what is missing or not read."
     )
     show.add_argument("file", metavar="FILE", help="the file")
-    show.add_argument("--json", action="store_true", help="print JSON, see docs/show.md")
+    show.add_argument("--json", action="store_true", help="print JSON, see agentci's docs/show.md")
     _add_options(show, ("group-by", "trace-format", "eval-set"))
 
 

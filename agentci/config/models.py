@@ -304,10 +304,10 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     checks: list[JsonValue] = Field(
         default=[],
         min_length=1,
-        description="Checks that need no expected answers; see docs/checks.md.",
+        description="Checks that need no expected answers; see agentci's docs/checks.md.",
     )
     prices: Prices = optional(
-        "US dollars per million tokens, by model, for `max_cost`; see docs/checks.md.",
+        "US dollars per million tokens, by model, for `max_cost`; see agentci's docs/checks.md.",
         default={},
     )
     results: Text | list[Text | ResultsEntry] = optional(
@@ -322,13 +322,15 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         "Whether a case is one trace, or all traces of a conversation."
     )
     eval_set: Text | Annotated[list[Text], Field(min_length=1)] | None = optional(
-        "Eval cases: paths or globs of ADK eval sets, or of YAML as in docs/eval-cases.md."
+        "Eval cases: paths or globs of ADK eval sets, or of YAML as in agentci's "
+        "docs/eval-cases.md."
     )
     dataset: Text | None = optional(
-        "JSON Lines file with questions, and without `traces` also answers; see docs/graders.md."
+        "JSON Lines file with questions, and without `traces` also answers; see agentci's "
+        "docs/graders.md."
     )
     trace_format: TraceFormat | None = optional(
-        "Format of the recorded runs, as in docs/traces.md and docs/transcripts.md; "
+        "Format of the recorded runs, as in agentci's docs/traces.md and docs/transcripts.md; "
         "default: detected."
     )
     threshold: Share | None = optional("Threshold of built-in evaluators.")

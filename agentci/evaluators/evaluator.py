@@ -252,7 +252,7 @@ def check_reads_recorded(code: Iterable[str], unrecorded: Iterable[Unrecorded]) 
             reads = f"reads `{named[0]}`" if named else f"may read {lacking}"
             raise EvaluatorError(
                 f"{reads}, but {_UNRECORDED_MESSAGES[lacking]}; record them, or see "
-                "docs/writing-evaluators.md#what-was-not-recorded"
+                "agentci's docs/writing-evaluators.md#what-was-not-recorded"
             )
 
 

@@ -41,7 +41,10 @@ def _normalize_match_type(value: object) -> object:
 
 
 Cached: TypeAlias = Annotated[
-    bool, Field(description="Whether to cache the program's response; see docs/response-cache.md.")
+    bool,
+    Field(
+        description="Whether to cache the program's response; see agentci's docs/response-cache.md."
+    ),
 ]
 
 

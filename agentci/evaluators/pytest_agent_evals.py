@@ -112,7 +112,7 @@ class PromptEntry(RepeatableEntry, Entry):
 
     type: Literal["prompt"] = Field(description="A prompt for a language model.")
     prompt: Text = Field(
-        description="The prompt, a Jinja2 template, or its file; see docs/graders.md.",
+        description="The prompt, a Jinja2 template, or its file; see agentci's docs/graders.md.",
         examples=["relevance.md"],
     )
     threshold: Threshold = Field(

@@ -379,7 +379,7 @@ NEVER: Final = "never"
 NOT_RESPONDING: Final = "skipped, because GitHub did not respond to an earlier request"
 FORK_HINT: Final = (
     "workflows of pull requests from forks have no write access: comment from another workflow, as"
-    " docs/pull-requests.md shows"
+    " agentci's docs/pull-requests.md shows"
 )
 
 

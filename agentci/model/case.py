@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from agentci.model.trace import Trace, Transcript, Turn
-from agentci.model.values import SHOW_HINT, Json, JsonObject, Place
+from agentci.model.values import Json, JsonObject, Place, hint_at_show
 
 
 class RunSource(Struct, frozen=True, kw_only=True):
@@ -238,7 +238,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
 CONVENTIONS_HINT: Final = (
     "agentci reads GenAI, OpenInference, Vercel AI SDK, Langfuse, LangSmith, MLflow and other "
-    "conventions, see docs/traces.md"
+    "conventions, see agentci's docs/traces.md"
 )
 
 
@@ -296,8 +296,7 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
         """Why no evaluator can evaluate the case; empty if it can be evaluated."""
         if self.missing_run_reason is not None:
             return self.missing_run_reason
+        reason = self.not_captured
         if not self.dialogue:
-            return (
-                f"No agent turns found in trace `{self.trace_id}`; {CONVENTIONS_HINT}; {SHOW_HINT}"
-            )
-        return self.not_captured and f"{self.not_captured}; {SHOW_HINT}"
+            reason = f"No agent turns found in trace `{self.trace_id}`; {CONVENTIONS_HINT}"
+        return reason and f"{reason}; {hint_at_show(self.recording.file)}"

@@ -6,6 +6,7 @@ dataclasses.
 """
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
@@ -108,8 +109,10 @@ class Place(Struct, frozen=True, kw_only=True):
 # Used as the file of values from the command line.
 COMMAND_LINE: Final = Place(file="<command line>")
 
-# The end of a hint about a recorded run.
-SHOW_HINT: Final = "run `agentci show FILE`"
+
+def hint_at_show(file: str) -> str:
+    """Return the command that shows what is understood of a recording."""
+    return f"run `agentci show {shlex.quote(file)}`"
 
 
 Severity: TypeAlias = Literal["error", "warning", "note"]

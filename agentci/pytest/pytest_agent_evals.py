@@ -34,6 +34,6 @@ def __getattr__(name: str) -> object:
     if name in MISSING_NAMES:
         raise ImportError(
             f"pytest-agent-evals is not installed, and agentci has no {name}; install it, or see"
-            " docs/pytest.md for the fixture `agent` and `@evals.judge_model`"
+            " agentci's docs/pytest.md for the fixture `agent` and `@evals.judge_model`"
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentci.model.values import Json, JsonObject
 
 _NAME_TRACES: Final = "name the files of the agent's traces"
-_SAVE_MESSAGES: Final = "save the agent's message list as JSON (docs/transcripts.md)"
+_SAVE_MESSAGES: Final = "save the agent's message list as JSON (agentci's docs/transcripts.md)"
 _USE_OTLP: Final = "export the spans with OTLP"
 
 
@@ -128,7 +128,7 @@ _ROWS: Final = (
     ),
     _row(
         "the context of a LlamaIndex workflow without its chat history",
-        "save the messages of the memory as JSON (docs/transcripts.md)",
+        "save the messages of the memory as JSON (agentci's docs/transcripts.md)",
         lambda fields: (
             "is_running" in fields
             and not {"workers", "queues", "globals"}.isdisjoint(fields)
@@ -137,7 +137,7 @@ _ROWS: Final = (
     ),
     _row(
         "an output of a LlamaIndex agent, which does not hold the user's message",
-        "save the messages of the memory as JSON (docs/transcripts.md)",
+        "save the messages of the memory as JSON (agentci's docs/transcripts.md)",
         lambda fields: (
             "current_agent_name" in fields
             and not {"response", "input", "tool_calls", "delta"}.isdisjoint(fields)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from agentci._util.text.json_text import decode_json
 from agentci._util.text.suggest import quote_name
 from agentci.errors import RecordingError
-from agentci.model.values import SHOW_HINT, Json, Place, Problem, replace
+from agentci.model.values import Json, Place, Problem, hint_at_show, replace
 from agentci.recordings.telemetry.json_input import (
     LENIENT_DECODER,
     find_repeated_key,
@@ -71,7 +71,8 @@ def make_recording_error(
 
 def point_to_show(problem: Problem) -> Problem:
     """Return the problem of a recording, with the command that shows what is understood of it."""
-    return replace(problem, hint="; ".join(filter(None, (problem.hint, SHOW_HINT))))
+    shown = "" if problem.place is None else hint_at_show(problem.place.file)
+    return replace(problem, hint="; ".join(filter(None, (problem.hint, shown))))
 
 
 MAX_RECORDING_BYTES: Final = 256 * 1024 * 1024

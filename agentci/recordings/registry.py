@@ -154,7 +154,7 @@ _SPANS_HINT: Final = (
     'expected {"resourceSpans": [...]}, {"batches": [...]}, one span per line, '
     'or {"data": [...]} from Jaeger'
 )
-_FORMATS_HINT: Final = f"{_SPANS_HINT}, or a transcript (docs/transcripts.md lists them)"
+_FORMATS_HINT: Final = f"{_SPANS_HINT}, or a transcript (agentci's docs/transcripts.md lists them)"
 
 
 def read_recording(

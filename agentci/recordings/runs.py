@@ -23,7 +23,9 @@ from agentci.recordings.telemetry.stored_trace import (
 from agentci.recordings.transcripts.reader import TranscriptRun
 from agentci.recordings.transcripts.turn_builder import summarize_warnings
 
-COMPLETE_HINT: Final = "record the run from its beginning, in a form that docs/transcripts.md lists"
+COMPLETE_HINT: Final = (
+    "record the run from its beginning, in a form that agentci's docs/transcripts.md lists"
+)
 
 
 def make_trace(run: TranscriptRun, *, file: str, own_id: str) -> Trace:

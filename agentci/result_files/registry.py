@@ -102,7 +102,9 @@ FOREIGN_KINDS: Final = (
 
 ZIP_MAGIC: Final = b"PK\x03\x04"
 _MAX_SHOWN_KEYS: Final = 5
-_UNKNOWN_HINT: Final = "docs/results.md lists the files that are read; a table of id, metric, score"
+_UNKNOWN_HINT: Final = (
+    "agentci's docs/results.md lists the files that are read; a table of id, metric, score"
+)
 
 
 class ResultTool(Struct, frozen=True, kw_only=True):

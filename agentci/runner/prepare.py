@@ -277,7 +277,7 @@ def _make_service_problem(required: RequiredService, message: str) -> Problem:
 
 UNSET_HINT: Final = "set each for agentci, in a workflow with `env:` of the step, or add `judge:`"
 NO_MODEL_HINT: Final = "add `judge:`, or pass --judge-model, to run it"
-SECRETS_HINT: Final = "see docs/judges.md#without-secrets"
+SECRETS_HINT: Final = "see agentci's docs/judges.md#without-secrets"
 KEY_HINT: Final = (
     "set it, in a workflow with `env:` of the step, or name another with `api_key_env`"
 )

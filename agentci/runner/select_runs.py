@@ -16,7 +16,7 @@ from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import Workspace
 from agentci.errors import InputError
 from agentci.model.case import CONVENTIONS_HINT, RunSource
-from agentci.model.values import SHOW_HINT, Place, Problem
+from agentci.model.values import Place, Problem, hint_at_show
 from agentci.recordings.runs import StoredRun
 from agentci.recordings.telemetry.stored_trace import StoredTrace
 from agentci.runner.load_configs import LoadedSuite
@@ -55,7 +55,7 @@ def drop_inactive_traces(
         raise InputError.from_message(
             f"no agent activity in {count}",
             place=place,
-            hint=f"{CONVENTIONS_HINT}; record those; {SHOW_HINT}",
+            hint=f"{CONVENTIONS_HINT}; record those; {hint_at_show(place.file)}",
         )
     note = Problem(message=f"{count} without agent activity ignored", place=place, severity="note")
     return kept, [note]
@@ -177,7 +177,7 @@ def _make_empty_problem(source: RunSource, runs: Sequence[StoredRun], place: Pla
     return Problem(
         message=f"`where` selects none of {count} of {quote_name(source.path)}: {reason}",
         place=place,
-        hint=SHOW_HINT,
+        hint=hint_at_show(_find_file(runs[0])),
     )
 
 

@@ -64,6 +64,17 @@ def iterate_strings(source: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+def iterate_messages(source: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and value of all string constants but docstrings."""
+    nodes = [*ast.walk(ast.parse(source.read_text(encoding="utf-8")))]
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if not isinstance(node, ast.Constant) or id(node) in docstrings:
+            continue
+        if isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
 def iterate_lines(source: Path) -> Iterator[tuple[int, str]]:
     yield from enumerate(source.read_text(encoding="utf-8").splitlines(), start=1)
 
@@ -103,5 +114,17 @@ def test_test_names_use_the_words_of_the_field() -> None:
         for source in sorted((ROOT / "tests").rglob("test_*.py"))
         for number, line in iterate_lines(source)
         if banned.match(line)
+    ]
+    assert not offenders, "\n".join(offenders)
+
+
+def test_messages_say_that_docs_are_those_of_agentci() -> None:
+    """The user's repository has no page of that path."""
+    pages = re.compile(r"(?<!agentci's )(?<!\.md and )\bdocs/[a-z-]+\.md")
+    offenders = [
+        f"{source.relative_to(ROOT)}:{line}: {match[0]}"
+        for source in sorted((ROOT / "agentci").rglob("*.py"))
+        for line, text in iterate_messages(source)
+        if (match := pages.search(text))
     ]
     assert not offenders, "\n".join(offenders)

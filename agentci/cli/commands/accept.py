@@ -225,7 +225,7 @@ REDACT_HINT: Final = "a run has a secret; pass --redact REGEX to keep it out"
 # A case with nothing else only asks, and expects nothing yet.
 QUESTION_KEYS: Final = frozenset({"id", "input"})
 COMPARED: Final = (
-    "`agentci run` compares their calls; for answers add an evaluator: docs/eval-cases.md"
+    "`agentci run` compares their calls; for answers add an evaluator: agentci's docs/eval-cases.md"
 )
 # Lines of a case that are shown around a change.
 CONTEXT_LINES: Final = 2

@@ -311,7 +311,7 @@ def _parse_name(name: str, runtime: str | None) -> tuple[str, EvaluatorLanguage]
         message = (
             f"{quote_name(name)} has the extension {quote_name(extension)}; known: {extensions}"
         )
-        hint = "remove it; for other languages see docs/writing-evaluators.md"
+        hint = "remove it; for other languages see agentci's docs/writing-evaluators.md"
         raise InputError.from_message(message, hint=hint)
     if runtime is not None and _find_language(runtime) is not language:
         message = f"{quote_name(name)} is {language.name}, but --runtime is {quote_name(runtime)}"
@@ -326,7 +326,7 @@ def _find_language(runtime: str) -> EvaluatorLanguage:
     known = join_with_or([each.short_name for each in LANGUAGES])
     raise InputError.from_message(
         f"unknown --runtime {quote_name(runtime)}",
-        hint=f"choose {known}; for other languages see docs/writing-evaluators.md",
+        hint=f"choose {known}; for other languages see agentci's docs/writing-evaluators.md",
     )
 
 

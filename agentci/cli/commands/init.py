@@ -132,7 +132,7 @@ def _describe(project: Project) -> Iterator[str]:
         if project.recorded is not None
         else "",
         "eval set": ", ".join(truncate_list(project.eval_sets, MAX_NAMES)),
-        "tests": "pytest (evaluators also run there, see docs/pytest.md)"
+        "tests": "pytest (evaluators also run there, see agentci's docs/pytest.md)"
         if project.has_pytest
         else "",
     }
@@ -147,7 +147,7 @@ def _describe(project: Project) -> Iterator[str]:
         yield "found no agent"
     if project.framework and not project.traces:
         anchor = FRAMEWORKS[project.framework]
-        yield f"how to record {project.framework}: docs/frameworks.md#{anchor}"
+        yield f"how to record {project.framework}: agentci's docs/frameworks.md#{anchor}"
 
 
 def _decide(project: Project, ask: Ask | None) -> _Answers:
@@ -224,7 +224,7 @@ def _evaluate(
         _say(
             session,
             "to run the agent in the workflow, add `record: COMMAND` and `replay: true` to it, see "
-            "docs/recording.md",
+            "agentci's docs/recording.md",
         )
     if not project.traces:
         _say(session, "next:", *_list_next_commands(answers))
@@ -249,7 +249,8 @@ def _describe_checks(config: str, project: Project) -> str:
         unchecked += ", nor whether tools failed, which the traces do not record"
     return (
         f"{config} checks for {found}, limits the number of tool calls, and compares tool calls "
-        f"with those that eval cases expect. It does not check {unchecked} (see docs/checks.md)"
+        f"with those that eval cases expect. It does not check {unchecked} "
+        "(see agentci's docs/checks.md)"
     )
 
 
@@ -292,7 +293,7 @@ def make_config(project: Project, eval_sets: Sequence[str]) -> str:
         lines += ["evaluators:", f"  - {metric}"]
     else:
         lines += ANSWER_LINES
-    lines.append("checks: # see docs/checks.md for more")
+    lines.append("checks: # see agentci's docs/checks.md for more")
     lines += [f"  - {each}" for each in FIRST_CHECKS]
     if project.has_tool_status:
         lines.append(f"  - {TOOL_ERRORS_CHECK}")

@@ -292,7 +292,7 @@ class NoSecretsEntry(CheckEntry):
 
 
 class TrajectoryCheckEntry(CheckEntry):
-    """The tool calls are the expected ones; see docs/checks.md."""
+    """The tool calls are the expected ones; see agentci's docs/checks.md."""
 
     check: Literal["trajectory"] = Field(description=CHECK)
     value: list[JsonValue] | dict[str, JsonValue] = Field(

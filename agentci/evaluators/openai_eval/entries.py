@@ -335,7 +335,7 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
         bool,
         Field(
             description="Whether to cache responses of a `python` grader; see "
-            "docs/response-cache.md."
+            "agentci's docs/response-cache.md."
         ),
     ] = False
     judge: JudgeSpec | None = optional("The judge model; default: the config's.")

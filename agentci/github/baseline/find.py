@@ -328,7 +328,7 @@ NO_MAIN_BRANCH: Final = "the repository has no branch main or master, and origin
 OFFLINE: Final = "GitHub is not searched with --offline"
 OUTSIDE_WORKFLOW: Final = "GitHub is searched only in a workflow"
 UNKNOWN_MERGE_BASE: Final = "the merge base with {branch} is unknown"
-DOCS_HINT: Final = "see docs/baselines.md for how a workflow keeps its results"
+DOCS_HINT: Final = "see agentci's docs/baselines.md for how a workflow keeps its results"
 
 
 class NoBaselineError(Exception):

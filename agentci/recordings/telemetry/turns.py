@@ -419,8 +419,8 @@ def _find_unread_parts(turns: Sequence[PartialTurn]) -> Iterator[str]:
             for part in find_unread_parts(call.output):
                 yield (
                     f"The output of model call {call.id} has a {part}, which agentci does not "
-                    "read, so that an answer or a tool call may be missing; docs/traces.md lists "
-                    "what is read"
+                    "read, so that an answer or a tool call may be missing; agentci's "
+                    "docs/traces.md lists what is read"
                 )
 
 

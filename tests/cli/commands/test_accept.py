@@ -16,6 +16,10 @@ TRACES = (
     otlp("no", "# Hi", trace=2),
 )
 
+NEXT = (
+    "`agentci run` compares their calls; for answers add an evaluator: agentci's docs/eval-cases.md"
+)
+
 
 def accept(folder: Path, *arguments: str, traces: tuple[str, ...] = TRACES) -> Ran:
     (folder / "t.jsonl").write_text("\n".join(traces))
@@ -85,7 +89,7 @@ def test_only_the_named_case_is_shown(tmp_path: Path) -> None:
         '  -    answer: "# Hi"',
         '  +    answer: "# Ho"',
         "Accepted 1 case in evals/cases.yaml",
-        "`agentci run` compares their calls; for answers add an evaluator: docs/eval-cases.md",
+        NEXT,
     ]
     third = otlp("Third", "x", calls=(), trace=3)
     ran = accept(tmp_path, "third", traces=(*TRACES, third))

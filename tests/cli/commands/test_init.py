@@ -155,7 +155,7 @@ def test_verdict_of_the_traces_is_shown(tmp_path: Path) -> None:
     assert (
         "agentci.yaml checks for secrets and failed tool calls, limits the number of tool calls, "
         "and compares tool calls with those that eval cases expect. It does not check the content "
-        "of answers and tool results (see docs/checks.md)\n" in ran.out
+        "of answers and tool results (see agentci's docs/checks.md)\n" in ran.out
     )
 
 

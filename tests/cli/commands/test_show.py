@@ -476,7 +476,7 @@ def test_error_about_a_recording_points_to_show(name: str, content: bytes, tmp_p
     ran = run_agentci(["run", *METRIC, "--traces", name], cwd=tmp_path)
     assert ran.code == 2
     hints = [each.hint or "" for each in ran.problems] or [ran.out]
-    assert "run `agentci show FILE`" in hints[0]
+    assert f"run `agentci show {name}`" in hints[0]
 
 
 def test_error_about_a_recording_of_an_eval_file_points_to_show(tmp_path: Path) -> None:
@@ -486,7 +486,7 @@ def test_error_about_a_recording_of_an_eval_file_points_to_show(tmp_path: Path) 
     )
     ran = run_agentci(["run", "a.eval.yaml", "--traces", "run.jsonl"], cwd=tmp_path)
     assert "run.jsonl:2:" in ran.out
-    assert "run `agentci show FILE`" in ran.out
+    assert "run `agentci show run.jsonl`" in ran.out
 
 
 def test_error_about_missing_content_points_to_show(tmp_path: Path) -> None:
@@ -495,4 +495,4 @@ def test_error_about_missing_content_points_to_show(tmp_path: Path) -> None:
     ran = run_agentci(["run", *METRIC, "--traces", "*.gz"], cwd=tmp_path)
     (result,) = ran.results["results"]
     assert result["status"] == "errored"
-    assert result["reason"].endswith("; run `agentci show FILE`")
+    assert result["reason"].endswith("; run `agentci show basic.jsonl.gz`")

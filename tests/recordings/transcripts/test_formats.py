@@ -97,7 +97,7 @@ class TestMessageLists:
         assert trace.turns[0].tool_calls == ()
         assert trace.not_captured == (
             "A tool call of the run is missing: a tool result (`x`) belongs to no tool call; record"
-            " the run from its beginning, in a form that docs/transcripts.md lists"
+            " the run from its beginning, in a form that agentci's docs/transcripts.md lists"
         )
 
     @pytest.mark.parametrize(
