@@ -149,18 +149,7 @@ def list_remarks(
     if with_outcomes:
         yield from _list_outcomes(comparison, reasons)
     yield from _list_rescored(comparison)
-    if any(each.adjusted_for > 1 for each in comparison.evaluators):
-        yield (
-            "p-values are adjusted for the number of required evaluators of a config (Holm's "
-            "method); intervals are not"
-        )
-    detectable = ", ".join(
-        f"{format_number(each.detectable_drop, 2)} ({format_evaluator(each, comparison)})"
-        for each in comparison.evaluators
-        if each.detectable_drop is not None
-    )
-    if detectable:
-        yield f"smallest drop that this run would detect with 80% probability: {detectable}"
+    yield from _list_notes_on_numbers(comparison)
     if with_outcomes:
         yield from _list_classes(comparison)
 
@@ -224,6 +213,34 @@ def _list_outcomes(comparison: Comparison, reasons: Sequence[str]) -> Iterator[s
         yield f"of the checks that passed in the baseline and do not now, {', '.join(notes)}"
     if needed:
         yield f"of cases in both runs, {' or '.join(needed)} to test for significance"
+
+
+def _list_notes_on_numbers(comparison: Comparison) -> Iterator[str]:
+    """Yield how to read the mean scores, the p-values and the power of the tests."""
+    if any(_counts_lost_checks(each) for each in comparison.evaluators):
+        yield "in these mean scores, checks that are no longer evaluated count as 0"
+    if any(each.adjusted_for > 1 for each in comparison.evaluators):
+        yield (
+            "p-values are adjusted for the number of required evaluators of a config (Holm's "
+            "method); intervals are not"
+        )
+    detectable = ", ".join(
+        f"{format_number(each.detectable_drop, 2)} ({format_evaluator(each, comparison)})"
+        for each in comparison.evaluators
+        if each.detectable_drop is not None
+    )
+    if detectable:
+        yield f"smallest drop that this run would detect with 80% probability: {detectable}"
+
+
+def _counts_lost_checks(compared: EvaluatorComparison) -> bool:
+    """Whether the mean score now is over more checks than those that were evaluated."""
+    is_mean = compared.before is not None and compared.after is not None
+    return (
+        is_mean
+        and bool(compared.no_longer_evaluated)
+        and compared.pairs > (compared.classes.compared + compared.classes.changed)
+    )
 
 
 def _is_in_both(compared: EvaluatorComparison) -> bool:

@@ -189,6 +189,16 @@ def test_worst_required_checks_come_first() -> None:
     assert found == ["c1", "c2", "c3", "c4", "advisory"]
 
 
+def test_mean_scores_say_that_lost_checks_count_as_0() -> None:
+    before = [replace(make_result("passed", 1.0), id=f"{n:016x}") for n in range(3)]
+    after = [*before[:2], replace(before[2], status="skipped", judgement=None, reason="none")]
+    compared = compare_runs(before, after, (), baseline="base")
+    remark = "\n- in these mean scores, checks that are no longer evaluated count as 0\n"
+    assert remark in _render(replace(make_report(after), comparison=compared))
+    same = compare_runs(before, before, (), baseline="base")
+    assert remark not in _render(replace(make_report(before), comparison=same))
+
+
 def test_failures_are_shown_once_and_new_ones_come_first() -> None:
     results = [
         make_result("failed", 0.1, case="known", evaluator="tone", misses=["a miss"]),
