@@ -74,7 +74,7 @@ function changeOf({ status, score: now, before }) {
   if (status === 'failed' && (isGood || statusBefore === 'skipped')) turned = 'new_failure';
   else if (status === 'failed' && statusBefore === 'failed') turned = 'still_failing';
   else if (status === 'passed' && isBad) turned = 'fixed';
-  else if (status === 'skipped' && isGood) turned = 'lost';
+  else if ((status === 'skipped' || status === 'errored') && isGood) turned = 'lost';
   const known = now !== undefined && scoreBefore !== undefined && scoreBefore !== null;
   const change = known ? now - scoreBefore : null;
   if (status === 'passed' && isGood && change !== null && change <= -MIN_FALL) turned = 'score_fell';

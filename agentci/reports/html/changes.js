@@ -35,40 +35,28 @@ function changesView() {
   );
 }
 
-/** Checks that passed in the baseline and are not evaluated now, and what the agent does otherwise there. */
+/** Checks that are no longer evaluated, and what the agent does otherwise in their cases. */
 function lostView() {
   const { title, checks, more } = DATA.lost;
   if (!checks.length) return null;
-  return make(
-    'section.card.remarks.lost',
-    make('h2', title),
-    list(
-      checks.map(({ evaluator, change, reason, cases, more: others }) => [
-        make('b', evaluator),
-        ` ${change}`,
-        reason ? ': ' : '',
-        prose(reason),
-        caseLinks(cases, others),
-        changedAnswers(cases),
-      ]),
-    ),
-    more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null,
-  );
+  return make('section.card.remarks.lost', make('h2', title), list(checks.map(lostRow)), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
 }
 
-/** The first answer that is not that of the baseline, of cases by their ids, and how many others are not. */
-function changedAnswers(ids) {
-  const [each, ...others] = CASES.filter(({ id, answer_changed: isOther }) => isOther && ids.includes(id));
-  if (!each) return null;
-  const turn = contentOf(each).run.turns.find((one) => isAnswerChanged(one));
-  return turn
-    ? make(
-        'dl.first',
-        make('dt', 'Changed answer'),
-        make('dd', make('a', { href: `${caseHash(each)}?with=base` }, each.id), others.length ? make('span.quiet', ` and ${countOf(others.length, 'more case')}`) : null),
-        answerRows(turn, 'baseline').map(([name, value]) => [make('dt', name), make('dd', value)]),
-      )
-    : null;
+function lostRow({ evaluator, change, reason, checks: amount, cases, more, changed, first }) {
+  const each = CASES.find(({ id }) => id === changed[0]);
+  return [
+    make('b', evaluator),
+    ` ${change}`,
+    reason ? ': ' : '',
+    prose(reason),
+    caseLinks(cases, more, amount !== cases.length || more ? `${countOf(amount, 'check')}: ` : ''),
+    each && first
+      ? [
+          caseLinks(changed, 0, `${count(changed.length)} of these cases ${changed.length === 1 ? 'has' : 'have'} a changed answer: `),
+          firstDifference(first, contentOf(each).run),
+        ]
+      : null,
+  ];
 }
 
 const isAnswerChanged = (turn) => turn.baseline && turn.baseline !== 'same' && (turn.baseline.answer ?? null) !== turn.answer;

@@ -409,8 +409,11 @@ def _describe_lost(lost: LostChecks) -> JsonObject:
         "evaluator": lost.evaluator,
         "change": lost.change,
         "reason": lost.reason,
+        "checks": lost.checks,
         "cases": lost.cases[:MAX_CASE_NAMES],
         "more": max(0, len(lost.cases) - MAX_CASE_NAMES),
+        "changed": lost.changed[:MAX_CASE_NAMES],
+        "first": _describe_difference(lost.difference),
     }
 
 

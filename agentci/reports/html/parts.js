@@ -150,9 +150,9 @@ function equalText(text) {
 }
 
 /** Links to cases by their ids, and how many more there are. */
-function caseLinks(ids, more) {
+function caseLinks(ids, more, start = '') {
   const links = ids.map((id, index) => [index ? ', ' : '', make('a', { href: writeHash(`/case/${encodeURIComponent(id)}`) }, id)]);
-  return make('p.quiet', links, more ? `, \u2026 and ${count(more)} more` : '');
+  return make('p.quiet', start, links, more ? `, \u2026 and ${count(more)} more` : '');
 }
 
 function card(label, ...content) {

@@ -35,8 +35,8 @@ function overviewView() {
     return [verdictView(), messages.length ? card('Messages', messages.map(messageRow)) : null];
   }
   // A narrow screen has room for what got worse and why, which comes first.
-  if (isNarrow.matches) return [verdictView(), lostView(), changesView(), tilesView(), runView(), matrixView(here.params)];
-  return [verdictView(), tilesView(), lostView(), changesView(), matrixView(here.params)];
+  if (isNarrow.matches) return [verdictView(), changesView(), lostView(), tilesView(), runView(), matrixView(here.params)];
+  return [verdictView(), tilesView(), changesView(), lostView(), matrixView(here.params)];
 }
 
 const VIEW_MAKERS = {

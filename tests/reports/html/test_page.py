@@ -134,8 +134,11 @@ class TestIndex:
                 "evaluator": "response_quality",
                 "change": "0.95 \u2192 removed",
                 "reason": "",
+                "checks": 1,
                 "cases": ["gone"],
                 "more": 0,
+                "changed": [],
+                "first": None,
             }
         ]
 

@@ -152,7 +152,7 @@ def test_checks_are_joined_by_column() -> None:
     assert changes == [
         ["", 0],
         ["new_failure", pytest.approx(-0.4)],
-        ["", None],
+        ["lost", None],
         ["still_failing", 0],
         ["fixed", None],
         ["", None],
