@@ -19,6 +19,10 @@ OPEN_FILES: Final = 4096
 # Disables core dumps: with 0, systems that pipe dumps to a program of their own still do so.
 CORE_BYTES: Final = 1
 
+# Too broad to allow as a whole, even where a setting names one of them.
+BROAD_FOLDERS: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (names a folder only)
+TMP_FOLDERS: Final = ("/tmp", "/var/tmp")  # noqa: S108 (each program gets its own folder there)
+
 # Warnings for machines where a program can read and write every file that its user can.
 NOT_LINUX_WARNING: Final = "evaluator programs run without a sandbox: sandboxes require Linux"
 NO_LANDLOCK_WARNING: Final = (

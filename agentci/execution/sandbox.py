@@ -20,9 +20,11 @@ from agentci.execution.child import apply_sandbox, seccomp
 from agentci.execution.child.apply_sandbox import NOBODY_USER, SHARED_MEMORY, PathRule
 from agentci.execution.child.socket_messages import Message
 from agentci.execution.executor_api import (
+    BROAD_FOLDERS,
     MEBIBYTE,
     NO_LANDLOCK_WARNING,
     NOT_LINUX_WARNING,
+    TMP_FOLDERS,
     SandboxPolicy,
     make_resource_limits,
 )
@@ -96,9 +98,6 @@ PATH_VARIABLES: Final = ("PYTHONPATH", "NODE_PATH", "LD_LIBRARY_PATH", "VIRTUAL_
 CERTIFICATE_VARIABLES: Final = (
     "SSL_CERT_DIR", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
 )  # fmt: skip
-
-# Too broad to allow as a whole, even where a setting names one of them.
-BROAD_FOLDERS: Final = frozenset({"/", "/home", "/root", "/tmp", "/var", "/run", "/dev", "/etc"})  # noqa: S108 (names a folder only)
 
 
 def find_program(named: str) -> str:
@@ -290,7 +289,6 @@ def _split_paths(paths: str) -> list[str]:
     return [path for path in paths.split(os.pathsep) if path]
 
 
-TMP_FOLDERS: Final = ("/tmp", "/var/tmp")  # noqa: S108 (each program gets its own folder there)
 PROCESSORS: Final = os.cpu_count() or 1
 # How many programs at a time can each have a user id of their own.
 USER_COUNT: Final = 1024

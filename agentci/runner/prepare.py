@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 from agentci._util.workspace import ResolvedPath, is_folder
 from agentci.config.variables import RESERVED_HINT, is_reserved
 from agentci.execution.environment_variables import is_harmless
-from agentci.execution.sandbox import BROAD_FOLDERS, TMP_FOLDERS
+from agentci.execution.executor_api import BROAD_FOLDERS, TMP_FOLDERS
 
 MAX_LOCK_BYTES = 16 * 1024**2
 
