@@ -35,7 +35,7 @@ JSON_TYPE: Final = "application/json"
 # have providers of their own, so only injected code sees them, beside what an instrumentor records.
 NOISE_SCOPES: Final = frozenset({"crewai.telemetry", "crewai"})
 _GZIP_BITS: Final = 31
-_INVALID_ARGUMENT, _OUT_OF_RANGE, _UNIMPLEMENTED = 3, 11, 12
+_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _OUT_OF_RANGE, _UNIMPLEMENTED = 3, 8, 11, 12
 _DECODERS: Final[Mapping[str, Callable[[bytes], JsonObject]]] = {
     "/v1/traces": decode_traces,
     "/v1/logs": decode_logs,
@@ -44,6 +44,9 @@ _METRICS: Final = "/v1/metrics"
 _ERRORS: Final = "/errors"
 _MODULES: Final = "/modules"
 MAX_ERRORS: Final = 20
+# Of all cases: the identifiers of spans stay in memory.
+MAX_SPANS: Final = 500_000
+TOO_MANY_SPANS: Final = f"more than {MAX_SPANS:,} spans were exported"
 # Settings of exporters, which replace those of the user; other addresses are removed.
 _EXPORTERS: Final = {
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
@@ -85,11 +88,14 @@ class RefusedExportError(Exception):
 class OtlpReceiver:
     """Keeps what is exported, by case; thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._lock = threading.Lock()
         self._spool = SpooledChunks()
         self._chunks: dict[str, list[int]] = {}
-        self._seen: dict[str, set[tuple[str, str]]] = {}
+        self._max_spans = max_spans
+        self._spans = 0
+        self._seen: dict[str, set[str]] = {}
+        self._refused: set[str] = set()
         self._errors: dict[str, list[str]] = {}
         self._modules: set[tuple[str, str]] = set()
 
@@ -106,6 +112,11 @@ class OtlpReceiver:
         """Return the cases that exports named."""
         with self._lock:
             return list(self._chunks)
+
+    def has_refused_spans(self, case: str) -> bool:
+        """Whether spans of a case were refused because there were too many."""
+        with self._lock:
+            return case in self._refused
 
     def list_errors(self, case: str) -> list[str]:
         """Return the errors of a case that injected code named."""
@@ -149,9 +160,21 @@ class OtlpReceiver:
         return self._keep(request.case, _decode(_unpack(request), kind, decoder))
 
     def _keep(self, case: str, document: JsonObject) -> int:
-        """Keep what is new in a document; return the number of spans without ids."""
+        """Keep what is new in a document; return the number of spans without ids.
+
+        Raises:
+            RefusedExportError: there are too many spans.
+        """
         with self._lock:
-            fresh, rejected = _select(document, self._seen.setdefault(case, set()))
+            seen = self._seen.setdefault(case, set())
+            if "resourceSpans" in document and self._spans >= self._max_spans:
+                self._refused.add(case)
+                raise RefusedExportError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _RESOURCE_EXHAUSTED, TOO_MANY_SPANS
+                )
+            self._spans -= len(seen)
+            fresh, rejected = _select(document, seen)
+            self._spans += len(seen)
             if fresh:
                 number = self._spool.append(_encode(fresh))
                 self._chunks.setdefault(case, []).append(number)
@@ -163,7 +186,7 @@ class OtlpReceiver:
         A line that is cut off, as the process was killed, and files of other kinds are ignored.
         """
         for path in sorted(folder.glob("*.jsonl")):
-            with suppress(OSError):
+            with suppress(OSError, RefusedExportError):
                 for line in _read_lines(path):
                     document = parse_body(line) or {}
                     if error := get_text(document, "error"):
@@ -251,7 +274,7 @@ def _encode(document: JsonObject) -> bytes:
         return dumps_compact(document).encode()
 
 
-def _select(document: JsonObject, seen: set[tuple[str, str]]) -> tuple[JsonObject, int]:
+def _select(document: JsonObject, seen: set[str]) -> tuple[JsonObject, int]:
     """Drop spans that were exported before, noise, and spans without ids, which are counted."""
     rejected = 0
     batches: list[Json] = []
@@ -259,11 +282,11 @@ def _select(document: JsonObject, seen: set[tuple[str, str]]) -> tuple[JsonObjec
         groups: list[Json] = []
         for group in get_objects(batch, "scopeSpans"):
             spans = get_objects(group, "spans")
-            usable = [span for span in spans if all(_get_ids(span))]
+            usable = [span for span in spans if _get_id(span)]
             rejected += len(spans) - len(usable)
-            by_ids = {_get_ids(span): span for span in usable}
-            fresh: list[Json] = [span for ids, span in by_ids.items() if ids not in seen]
-            seen.update(by_ids)
+            by_id = {_get_id(span): span for span in usable}
+            fresh: list[Json] = [span for id_, span in by_id.items() if id_ not in seen]
+            seen.update(by_id)
             if fresh and get_text(get_object(group, "scope"), "name") not in NOISE_SCOPES:
                 groups.append({**group, "spans": fresh})
         if groups:
@@ -274,8 +297,10 @@ def _select(document: JsonObject, seen: set[tuple[str, str]]) -> tuple[JsonObjec
     return found, rejected
 
 
-def _get_ids(span: JsonObject) -> tuple[str, str]:
-    return get_text(span, "traceId").lower(), get_text(span, "spanId").lower()
+def _get_id(span: JsonObject) -> str:
+    """Return the identifiers of trace and span as one text, which takes less memory than two."""
+    trace, own = get_text(span, "traceId"), get_text(span, "spanId")
+    return f"{trace}:{own}".lower() if trace and own else ""
 
 
 def _make_response(kind: str, status: HTTPStatus, content: bytes) -> ServerResponse:

@@ -38,12 +38,13 @@ from agentci.record.otlp_receiver import (
     CONTENT_VARIABLE,
     INJECTED_ROUTE,
     ROUTE,
+    TOO_MANY_SPANS,
     OtlpReceiver,
     drop_signal_variables,
     make_export_variables,
 )
 from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
-from agentci.record.recorded_case import MAX_ID, RecordCase, TraceSummary, choose_recording
+from agentci.record.recorded_case import MAX_ID, PROXY, RecordCase, TraceSummary, choose_recording
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayedCase, ReplayingProxy, find_unset_keys, make_key_variables
 from agentci.record.request_file import format_requests, select_requests
@@ -369,11 +370,15 @@ class _Recorder:
             exported=self._exported.list_lines(stamp, redact),
             injected=self._injected.list_lines(stamp, redact),
         )
+        summary = choice.summary
+        receivers = (self._exported, self._injected)
+        if choice.source != PROXY and any(one.has_refused_spans(case.id) for one in receivers):
+            summary = replace(summary, missing=TOO_MANY_SPANS)
         requests = select_requests(parsed, redact)
         failed = [one for one in exchanges if one.failed and one.status]
         misses = tuple(self._replay.misses.get(case.id, ())) if self._replay else ()
         lines = () if misses else choice.lines
-        incomplete = _find_incomplete_reason(case, exit_code, misses, choice.summary)
+        incomplete = _find_incomplete_reason(case, exit_code, misses, summary)
         if not is_started:
             incomplete = _format_incomplete("it was not started")
         if incomplete:
@@ -382,7 +387,7 @@ class _Recorder:
             case=case.id,
             lines=lines,
             incomplete=incomplete,
-            summary=choice.summary,
+            summary=summary,
             source=choice.source if choice.lines and not misses else "",
             reason=choice.reason,
             exit_code=exit_code,

@@ -15,6 +15,8 @@ import pytest
 from agentci.record.http_server import ServerAddress, ServerRequest, serve_requests
 from agentci.record.otlp_receiver import (
     MAX_BYTES,
+    MAX_SPANS,
+    TOO_MANY_SPANS,
     OtlpReceiver,
     drop_signal_variables,
     make_export_variables,
@@ -213,23 +215,60 @@ def test_agent_with_telemetry_of_its_own_is_recorded(tmp_path: Path) -> None:
     assert [describe(turn) for turn in trace.turns] == [("Hi", [], "Hello")]
 
 
+def make_request(content: Any, case: str = "") -> ServerRequest:
+    return ServerRequest(
+        method="POST",
+        case=case,
+        route="otlp",
+        path="/v1/traces",
+        query="",
+        headers=dict(JSON),
+        body=json.dumps(content).encode(),
+    )
+
+
+def test_too_many_spans_are_refused_and_make_the_case_incomplete() -> None:
+    receiver = OtlpReceiver(max_spans=2)
+    first = make_request(export(span("1"), span("2"), span("2")), case="a")
+    assert receiver.respond(first).status == 200
+    refused = receiver.respond(make_request(export(span("3")), case="b"))
+    assert refused.status == 413
+    assert TOO_MANY_SPANS.encode() in b"".join(refused.chunks)
+    assert [receiver.has_refused_spans(case) for case in ("a", "b")] == [False, True]
+
+
+@pytest.mark.slow
+def test_agent_that_exports_too_many_spans_is_incomplete(tmp_path: Path) -> None:
+    # The whole turn comes first, so that only the refused spans make the case incomplete. The
+    # scope of the others is one whose spans are dropped.
+    program = tmp_path / "agent.py"
+    program.write_text(f"""\
+import contextlib, json, os, urllib.error, urllib.request
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({{}}))
+def send(scope, spans):
+    groups = [{{"scope": {{"name": scope}}, "spans": spans}}]
+    body = json.dumps({{"resourceSpans": [{{"scopeSpans": groups}}]}}).encode()
+    url = os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] + "/v1/traces"
+    opener.open(urllib.request.Request(url, body, {{"Content-Type": "application/json"}}))
+send("x", [{span("01" * 8)!r}])
+for number in range({MAX_SPANS} // 50_000 + 1):
+    ids = range(number * 50_000 + 1, (number + 1) * 50_000 + 1)
+    with contextlib.suppress(urllib.error.HTTPError):
+        send("crewai", [{{"traceId": "cd" * 16, "spanId": f"{{id_:016x}}"}} for id_ in ids])
+""")
+    with mock_model() as model:
+        ran = record(tmp_path, model, program=program)
+    assert ran.code == 3
+    assert f"{TOO_MANY_SPANS}; record fewer cases at once" in ran.err
+
+
 def test_received_exports_are_not_kept_in_memory() -> None:
     receiver = OtlpReceiver()
     tracemalloc.start()
     try:
         for number in range(1, 25):
             content = export(span(f"{number:016x}", answer="x" * 1024**2))
-            body = json.dumps(content).encode()
-            request = ServerRequest(
-                method="POST",
-                case="",
-                route="otlp",
-                path="/v1/traces",
-                query="",
-                headers={"Content-Type": "application/json"},
-                body=body,
-            )
-            assert receiver.respond(request).status == 200
+            assert receiver.respond(make_request(content)).status == 200
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

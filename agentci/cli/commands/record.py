@@ -17,6 +17,7 @@ from agentci._util.workspace import ResolvedPath, Workspace, is_file, limit_inpu
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
 from agentci.model.values import Problem, replace
+from agentci.record.otlp_receiver import TOO_MANY_SPANS
 from agentci.record.recorded_case import (
     OWN_ID_HINT,
     RecordCase,
@@ -72,6 +73,7 @@ REPLAY_HINT: Final = "record again with a key if the change is wanted, or use --
 OUTPUT_LINES: Final = 10
 MAX_QUESTION: Final = 80
 NO_ANSWER_HINT: Final = "check that the agent ends with an answer of the model"
+FEWER_CASES_HINT: Final = "record fewer cases at once"
 
 
 class RecordOptions(Struct, frozen=True, kw_only=True):
@@ -402,7 +404,8 @@ def _explain(found: RecordedCase) -> str:
         return "; ".join((NO_CALLS, *hints))
     if found.failure:
         return found.failure
-    return f"{found.summary.missing}; {NO_ANSWER_HINT}"
+    too_many = found.summary.missing == TOO_MANY_SPANS
+    return f"{found.summary.missing}; {FEWER_CASES_HINT if too_many else NO_ANSWER_HINT}"
 
 
 def _find_exit_code(found: Sequence[RecordedCase]) -> int:
