@@ -33,19 +33,17 @@ from agentci.recordings.registry import (
 )
 from agentci.recordings.runs import group_runs
 from agentci.recordings.telemetry.grouping import GroupBy
-from agentci.reports.show_json import (
+from agentci.reports.show import (
+    MAX_CASES,
     ShownCase,
     ShownRecording,
     render_eval_set_json,
-    render_recording_json,
-    render_requests_json,
-    render_results_json,
-)
-from agentci.reports.show_text import (
-    MAX_CASES,
     render_eval_set_text,
+    render_recording_json,
     render_recording_text,
+    render_requests_json,
     render_requests_text,
+    render_results_json,
 )
 from agentci.runner.load_configs import find_given_eval_sets
 from agentci.runner.load_eval_sets import NamedEvalSet, load_eval_set_file, load_eval_sets
