@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from agentci.cli.commands.calibrate import render_json, render_text
 from agentci.gate.statistics import Calibration, ConfusionMatrix, Proportion
-from agentci.reports.calibration import render_json, render_text
 
 RELIABLE = ConfusionMatrix(true_passes=1000, false_fails=2, false_passes=1, true_fails=30)
 
