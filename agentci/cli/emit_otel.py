@@ -16,7 +16,7 @@ from agentci.cli.session import OTLP_HEADERS_VARIABLE, Session
 from agentci.errors import FetchError, PermanentFetchError
 from agentci.model.result import Report
 from agentci.model.values import Problem
-from agentci.reports.otel_events import OtelReport
+from agentci.reports.further_formats import OtelReport
 
 LOGS_PATH: Final = "/v1/logs"
 _MAX_RESPONSE_BYTES: Final = 64 * 1024

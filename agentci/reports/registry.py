@@ -54,18 +54,14 @@ def make_report_writers(
 
 def make_further_writer(name: FurtherFormat) -> ReportWriter:
     """Return the writer of a format that is only written on request."""
+    from agentci.reports import further_formats  # noqa: PLC0415 (rarely used)
+
     match name:
         case "ctrf":
-            from agentci.reports.ctrf import CtrfReport  # noqa: PLC0415 (rarely used)
-
-            return CtrfReport()
+            return further_formats.CtrfReport()
         case "csv":
-            from agentci.reports.table import TableReport  # noqa: PLC0415 (rarely used)
-
-            return TableReport()
+            return further_formats.TableReport()
         case "otel":
-            from agentci.reports.otel_events import OtelReport  # noqa: PLC0415 (rarely used)
-
-            return OtelReport()
+            return further_formats.OtelReport()
         case _:
             assert_never(name)

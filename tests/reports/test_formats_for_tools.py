@@ -10,10 +10,8 @@ import pytest
 
 from agentci.model.result import CheckResult, RepeatOutcome, RepeatRecord, Report, Status
 from agentci.model.values import FURTHER_FORMATS, FurtherFormat, replace
-from agentci.reports.ctrf import CtrfReport
-from agentci.reports.otel_events import OtelReport
+from agentci.reports.further_formats import CtrfReport, OtelReport, TableReport
 from agentci.reports.registry import ReportWriter, make_further_writer
-from agentci.reports.table import TableReport
 from agentci.result_files.registry import read_result_file
 from tests.conftest import Golden
 from tests.helpers.reports import make_report, make_result, mixed_report, text_of

@@ -21,7 +21,7 @@ from agentci.model.values import COMMAND_LINE, JUNIT_FORMATS, JUnitFormat, Place
 from agentci.reports.action_outputs import make_outputs, render_outputs
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
-from agentci.reports.ctrf import CtrfReport
+from agentci.reports.further_formats import CtrfReport, OtelReport, TableReport
 from agentci.reports.github_limits import (
     ANNOTATION_MESSAGE_UNITS,
     ANNOTATIONS_PER_TYPE,
@@ -32,12 +32,10 @@ from agentci.reports.html.page import HtmlReport
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
-from agentci.reports.otel_events import OtelReport
 from agentci.reports.problems import render_problems
 from agentci.reports.registry import REPORT_WRITERS
 from agentci.reports.results_json import make_results_schema
 from agentci.reports.run_content import make_case_summary
-from agentci.reports.table import TableReport
 from tests.helpers.building import values
 from tests.helpers.reports import annotated, text_of
 from tests.helpers.runner import Command, commands_in, read_output_file
