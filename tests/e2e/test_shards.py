@@ -15,7 +15,7 @@ import yaml
 from agentci.cli.action import run_action
 from agentci.cli.commands.reports import merge
 from agentci.config.settings import parse_settings
-from agentci.reports.merge.report_files import MAX_REPORT_BYTES
+from agentci.reports.merge.read import MAX_REPORT_BYTES
 from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.runner import commands_in, read_output_file
 from tests.helpers.support import ROOT, Ran, make_session, run_agentci

@@ -76,8 +76,7 @@ from agentci.recordings.telemetry.conventions.registry import READ_ATTRIBUTES
 from agentci.remote.lock_file import read_lock
 from agentci.remote.sources.validation import parse_index
 from agentci.reports.merge.merge import merge_reports
-from agentci.reports.merge.read import read_report
-from agentci.reports.merge.report_files import ReportFile
+from agentci.reports.merge.read import ReportFile, read_report
 from agentci.reports.registry import REPORT_WRITERS
 from agentci.result_files.python_tools import is_needed_member
 from agentci.result_files.registry import is_archive, read_result_archive, read_result_file

@@ -10,8 +10,7 @@ from agentci.reports.console import render_console
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.merge.merge import merge_reports
-from agentci.reports.merge.read import read_report
-from agentci.reports.merge.report_files import ReportFile
+from agentci.reports.merge.read import ReportFile, read_report
 from tests.helpers.reports import CONFIG, make_report, make_result, text_of
 
 SPENT = ModelCost(calls=1200, tokens=34567, usd=0.12345)

@@ -38,8 +38,7 @@ from agentci.github.events import TRUSTED_EVENTS, GitHubContext
 from agentci.model.result import EXIT_INVALID_INPUT, Report
 from agentci.model.values import Problem, replace
 from agentci.reports.json_report import JsonReport
-from agentci.reports.merge.read import read_report_file
-from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
+from agentci.reports.merge.read import MAX_REPORT_BYTES, REPORT_NAME, read_report_file
 from agentci.reports.run_content import ChunkWriter
 from agentci.runner.prepare import find_cache_folder
 from agentci.runner.services import Services

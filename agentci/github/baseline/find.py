@@ -31,8 +31,7 @@ from agentci.github.events import (
 )
 from agentci.model.result import Report
 from agentci.model.values import Json, replace
-from agentci.reports.merge.read import read_report
-from agentci.reports.merge.report_files import MAX_REPORT_BYTES, REPORT_NAME
+from agentci.reports.merge.read import MAX_REPORT_BYTES, REPORT_NAME, read_report
 from agentci.reports.run_content import ChunkWriter
 from agentci.runner.services import Services
 

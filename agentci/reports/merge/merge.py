@@ -26,7 +26,7 @@ from agentci.model.result import (
     sum_by_config,
 )
 from agentci.model.values import FailOn, Problem
-from agentci.reports.merge.report_files import ReportFile, ShardReport, select_shards
+from agentci.reports.merge.read import ReportFile, ShardReport, select_shards
 
 MAX_NAMES: Final = 5
 MAX_ERROR_CHARACTERS: Final = 300

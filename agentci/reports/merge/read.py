@@ -1,12 +1,12 @@
 """Read ``results.json`` back into a report."""
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from msgspec import ValidationError, convert
+from msgspec import Struct, ValidationError, convert
 from msgspec.structs import astuple
 
 from agentci._util.text import truncate
@@ -36,9 +36,45 @@ from agentci.model.result import (
 )
 from agentci.model.values import Place, Problem, replace
 from agentci.reports import results_json
-from agentci.reports.content_baseline import restore_baseline
-from agentci.reports.run_content import ChunkWriter, encode_content, excerpt_turn
+from agentci.reports.run_content import ChunkWriter, encode_content, excerpt_turn, restore_baseline
 from agentci.version import __version__
+
+REPORT_NAME: Final = "results.json"
+MAX_REPORT_BYTES: Final = 256 * 1024**2
+
+
+class ReportFile(Struct, frozen=True, kw_only=True):
+    """A report and the path of its file as shown to the user."""
+
+    file: str
+    report: Report
+
+    def make_problem(self, message: str, hint: str | None = None) -> Problem:
+        """Make a problem with the file as its place."""
+        return Problem(message=message, place=Place(file=self.file), hint=hint)
+
+
+class ShardReport(Struct, frozen=True, kw_only=True):
+    """The report file of a shard and its part of the plan."""
+
+    report_file: ReportFile
+    info: ShardInfo
+
+    @property
+    def index(self) -> int:
+        """Index of the shard, counted from 1."""
+        return self.info.shard.index
+
+
+def select_shards(parts: Sequence[ReportFile]) -> tuple[ShardReport, ...]:
+    """Return the reports of shards, sorted by index."""
+    shards = (
+        ShardReport(report_file=part, info=part.report.shard_info)
+        for part in parts
+        if part.report.shard_info is not None
+    )
+    return tuple(sorted(shards, key=lambda shard: shard.index))
+
 
 MAX_MESSAGE_CHARACTERS: Final = 300
 # Commits between two releases share a version, although their reports may differ.

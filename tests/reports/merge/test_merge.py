@@ -10,7 +10,7 @@ from agentci.model.gate import Gate, GatePolicy, GateThresholds
 from agentci.model.result import CheckResult, Report, Shard, ShardInfo
 from agentci.model.values import FAIL_ON_CHOICES, FailOn, Problem, replace
 from agentci.reports.merge.merge import merge_reports
-from agentci.reports.merge.report_files import ReportFile
+from agentci.reports.merge.read import ReportFile
 from tests.helpers.building import values
 from tests.helpers.reports import make_report, make_result
 
