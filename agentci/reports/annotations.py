@@ -9,10 +9,10 @@ from agentci._util.text.format import format_count
 from agentci.model.case import CaseSummary
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Place, Severity
-from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.contents import show_case
 from agentci.reports.first_difference import find_first_difference
+from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.report_format import (
     EvaluatorChecks,
     case_key,

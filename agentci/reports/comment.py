@@ -17,8 +17,8 @@ from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, github_limits, report_format, sections
 from agentci.reports import comparison as baseline_text
+from agentci.reports.outcomes import format_metrics, summarize_metrics
 from agentci.reports.policy import make_policy_section
-from agentci.reports.run_metrics import format_metrics, summarize_metrics
 
 # A character takes at least one byte. The rest is room for the marker that the poster adds.
 MAX_BYTES = github_limits.COMMENT_CHARACTERS - 4 * 1024

@@ -27,6 +27,7 @@ from agentci.reports.failures import (
     list_skipped,
 )
 from agentci.reports.first_difference import FirstDifference
+from agentci.reports.outcomes import summarize_repeats
 from agentci.reports.policy import POLICY_TITLE, list_policy_lines
 from agentci.reports.problems import render_problems
 from agentci.reports.report_format import (
@@ -45,7 +46,6 @@ from agentci.reports.report_format import (
     is_invalid_input,
     list_case_names,
 )
-from agentci.reports.stability import summarize_repeats
 from agentci.reports.tool_calls import format_diff
 from agentci.reports.workflow_commands import render_group
 

@@ -20,9 +20,14 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.values import ContentLimit, replace
-from agentci.reports.content_baseline import add_baseline, find_answer_change, find_case_state
 from agentci.reports.report_format import case_key
-from agentci.reports.run_content import decode_content, excerpt
+from agentci.reports.run_content import (
+    add_baseline,
+    decode_content,
+    excerpt,
+    find_answer_change,
+    find_case_state,
+)
 
 # Of all cases, in JSON; report.html has as much again for evaluator input and output.
 MAX_CONTENT_BYTES: Final = 8 * 1024**2

@@ -10,7 +10,6 @@ from agentci._util.text.format import format_count, format_score
 from agentci.gate.comparison import NEWLY_FAILING, NO_LONGER_EVALUATED, list_changes
 from agentci.model.gate import CheckChange
 from agentci.model.result import CheckResult, Report
-from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes, rank_problem
 from agentci.reports.check_text import (
     format_headline,
     format_reason,
@@ -27,6 +26,7 @@ from agentci.reports.comparison import (
 )
 from agentci.reports.contents import show_case
 from agentci.reports.first_difference import FirstDifference, Reference, find_first_difference
+from agentci.reports.outcomes import CaseOutcome, list_case_outcomes, rank_problem
 from agentci.reports.report_format import MAX_NAMES, filter_by_status, list_case_names
 from agentci.reports.tool_calls import find_unmatched_turns
 

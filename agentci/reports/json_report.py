@@ -21,16 +21,19 @@ from agentci.model.result import (
 )
 from agentci.model.values import ContentLimit, Place
 from agentci.reports import results_json
-from agentci.reports.case_outcomes import list_case_outcomes
 from agentci.reports.contents import (
     MAX_FIELD_CHARACTERS,
     FieldCutter,
     ReportedCase,
     list_reported_cases,
 )
+from agentci.reports.outcomes import (
+    ReportMetrics,
+    list_case_outcomes,
+    mean_flip_rate,
+    summarize_metrics,
+)
 from agentci.reports.report_format import EvaluatorChecks, group_by_evaluator
-from agentci.reports.run_metrics import ReportMetrics, summarize_metrics
-from agentci.reports.stability import mean_flip_rate
 from agentci.version import __version__
 
 SCHEMA_VERSION = 1

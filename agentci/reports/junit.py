@@ -18,8 +18,8 @@ from agentci.gate.decision import compute_totals
 from agentci.model.result import CheckResult, Report, Status
 from agentci.model.values import COMMAND_LINE, JUnitFormat, Problem, replace
 from agentci.reports.check_text import format_headline, list_findings, split_lines
+from agentci.reports.outcomes import make_repeat_properties
 from agentci.reports.report_format import format_path, format_problem, place_in_file
-from agentci.reports.stability import make_repeat_properties
 
 MAX_ATTRIBUTE = 1_000
 

@@ -18,10 +18,14 @@ from agentci._util.text.escape import markdown_prose
 from agentci._util.text.json_text import dumps_compact
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Json, JsonObject
-from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.check_text import format_reason
+from agentci.reports.outcomes import (
+    CaseOutcome,
+    format_metrics,
+    list_case_outcomes,
+    summarize_metrics,
+)
 from agentci.reports.report_format import format_conclusion, format_title, group_by_evaluator
-from agentci.reports.run_metrics import format_metrics, summarize_metrics
 from agentci.reports.sections import BLOCKS, BlockName, make_case_url
 
 # The name by which a template extends the page.

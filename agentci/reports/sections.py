@@ -17,7 +17,6 @@ from agentci.gate.comparison import fails_gate, list_lost
 from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
 from agentci.model.values import Problem, replace
-from agentci.reports.case_outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.comparison import describe_change
 from agentci.reports.failures import (
@@ -35,6 +34,7 @@ from agentci.reports.failures import (
     list_skipped,
 )
 from agentci.reports.first_difference import FirstDifference
+from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.report_format import (
     EvaluatorChecks,
     Verdict,

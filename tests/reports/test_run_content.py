@@ -1,4 +1,4 @@
-"""The content of cases: everything that was recorded and expected, and back from its encoding."""
+"""The content of cases: all that was recorded and expected, decoded again, beside the baseline."""
 
 import json
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agentci.model.case import AgentvCase, Case, DatasetRow, EvalCase
+from agentci.model.result import CallContent, RunContent, TurnContent
 from agentci.model.trace import (
     Message,
     ModelStep,
@@ -21,7 +22,13 @@ from agentci.model.trace import (
 )
 from agentci.model.values import Place, replace
 from agentci.recordings.agentv_run import convert_transcript_to_turn
-from agentci.reports.run_content import decode_content, encode_content, make_run_content
+from agentci.reports.run_content import (
+    add_baseline,
+    decode_content,
+    encode_content,
+    make_run_content,
+    restore_baseline,
+)
 
 PLACE = Place(file="t.json")
 ASKS = Turn(
@@ -259,3 +266,37 @@ def test_tags_of_a_case_are_kept(tags: Any, found: Any, origin: str) -> None:
         )  # fmt: skip
         case = replace(case, agentv_case=own)
     assert _content(case).get("tags") == found
+
+
+def _run(*turns: TurnContent) -> RunContent:
+    return RunContent(turns=turns)
+
+
+def _turn(answer: str | None, **given: Any) -> TurnContent:
+    return TurnContent(user="x", answer=answer, **given)
+
+
+CALL = CallContent(name="f", arguments={"a": 1}, result="r", ms=3.0)
+OTHER = CallContent(name="f", arguments={"a": 2})
+
+
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [
+        pytest.param(_run(_turn("a", calls=(CALL,))), _run(_turn("a", calls=(CALL,))), id="same"),
+        pytest.param(_run(_turn("a")), _run(_turn("b", latency_ms=9.0)), id="answer"),
+        pytest.param(_run(_turn("a", calls=(CALL,))), _run(_turn("a", calls=(OTHER,))), id="call"),
+        pytest.param(_run(_turn("a"), _turn("b")), _run(_turn("a")), id="more turns"),
+        pytest.param(_run(_turn("a")), _run(_turn("a"), _turn("b")), id="fewer turns"),
+        pytest.param(_run(_turn("a")), _run(_turn("b", cut={"answer": 7})), id="shortened"),
+        pytest.param(
+            _run(_turn("a"), _turn(None, missing=True)), _run(_turn("a"), _turn("b")), id="missing"
+        ),
+        pytest.param(_run(_turn("a")), _run(), id="no turns"),
+    ],
+)
+def test_restored_baseline_compares_as_the_original(now: RunContent, before: RunContent) -> None:
+    shown = add_baseline(now, before)
+    restored = restore_baseline(shown)
+    assert [turn.answer for turn in restored.turns] == [turn.answer for turn in before.turns]
+    assert add_baseline(now, restored) == shown

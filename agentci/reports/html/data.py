@@ -11,24 +11,25 @@ from typing import Any, Final, NamedTuple
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from agentci._util.text import json_text
+from agentci._util.text import escape, json_text
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value, label_outcome
 from agentci.model.gate import EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report, RunContent
 from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
-from agentci.reports.case_outcomes import (
-    Amounts,
-    CaseOutcome,
-    list_case_outcomes,
-    mask_values,
-)
 from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
 from agentci.reports.contents import load_content
 from agentci.reports.failures import LOST_TITLE, LostChecks, format_changes, list_causes
 from agentci.reports.first_difference import FirstDifference, format_more_differences
-from agentci.reports.html.markup import Markup, tag
+from agentci.reports.outcomes import (
+    Amounts,
+    CaseOutcome,
+    list_case_outcomes,
+    mask_values,
+    summarize_metrics,
+    summarize_repeats,
+)
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
 from agentci.reports.report_format import (
     EvaluatorChecks,
@@ -45,8 +46,60 @@ from agentci.reports.report_format import (
     is_invalid_input,
     list_reasons,
 )
-from agentci.reports.run_metrics import summarize_metrics
-from agentci.reports.stability import summarize_repeats
+
+
+class Markup(str):
+    """Text that is already HTML."""
+
+    __slots__ = ()
+
+
+def tag(name: str, *content: str, **attributes: str | float | None) -> Markup:
+    """Make an element.
+
+    Args:
+        name: of the element.
+        content: text, which is escaped, or elements.
+        attributes: ``_`` in a name becomes ``-``, a trailing one is removed; None omits an
+            attribute.
+    """
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape_text(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{name}{given}>{''.join(map(escape_text, content))}</{name}>")
+
+
+def join_markup(*content: str) -> Markup:
+    """Concatenate text and elements; text is escaped."""
+    return Markup("".join(map(escape_text, content)))
+
+
+def escape_text(value: str) -> Markup:
+    """Escape text for element content and quoted attributes.
+
+    GitHub workflow commands (``::``, ``##[``) are written as character references, so that a page
+    printed to a log runs no command.
+    """
+    if isinstance(value, Markup):
+        return value
+    written = escape.remove_control(value)
+    for special, reference in _REFERENCES.items():
+        written = written.replace(special, reference)
+    return Markup(written)
+
+
+_REFERENCES = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+    "::": "&#58;:",
+    "##[": "##&#91;",
+}
+
 
 BLOCK_CASES: Final = 64
 BLOCK_CHARACTERS: Final = 512 * 1024

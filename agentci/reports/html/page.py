@@ -13,8 +13,7 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci.model.result import CheckResult, Report
 from agentci.reports.check_text import format_outcome, list_findings
-from agentci.reports.html.data import PageData
-from agentci.reports.html.markup import Markup, escape_text, join_markup, tag
+from agentci.reports.html.data import Markup, PageData, escape_text, join_markup, tag
 from agentci.reports.report_format import (
     filter_by_status,
     format_conclusion,

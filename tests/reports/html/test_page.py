@@ -11,7 +11,7 @@ from lxml import etree
 from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.model.result import CallPayload, EvaluatorCalls, Provenance, Report, Status
 from agentci.model.values import Place, Problem, replace
-from agentci.reports.html.markup import Markup, escape_text, join_markup, tag
+from agentci.reports.html.data import Markup, escape_text, join_markup, tag
 from agentci.reports.html.page import SCRIPTS
 from agentci.reports.json_report import JsonReport
 from tests.conftest import Golden

@@ -1,0 +1,377 @@
+"""Outcomes for all reports: of each case, of repeats (how often they disagree), of the whole run.
+
+The last are latency, tokens and cost of all recorded runs, and their change.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from math import fsum
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+from agentci._util.text.format import format_count, format_number
+from agentci.model.case import CaseSummary
+from agentci.model.result import CaseState, CheckResult, RepeatRecord, Report, RunContent
+from agentci.model.trace import Milliseconds, TokenTotals
+from agentci.model.values import IdentityKey
+from agentci.reports.check_text import format_reason
+from agentci.reports.contents import group_by_case, show_case
+from agentci.reports.report_format import (
+    USD_DIGITS,
+    format_path,
+    group_by_evaluator,
+    has_several_configs,
+)
+
+# What differs between cases that fail for the same reason.
+_VALUES: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|'[^']*'|\([^()]*\)|[\d.]+")
+
+_ClusterKey: TypeAlias = tuple[tuple[str, str, str, str], ...]
+
+
+class Amounts(Struct, frozen=True, kw_only=True):
+    """What one recorded run took; None for what was not recorded."""
+
+    latency_ms: Milliseconds | None = None
+    tokens: TokenTotals | None = None
+    cost_usd: float | None = None
+
+
+class CaseOutcome(Struct, frozen=True, kw_only=True):
+    """How a case ended.
+
+    Attributes:
+        results: of all its checks, in report order.
+        state, answer_changed: as in ``ReportedCase``.
+        amounts: of its run.
+        before: of its run in the baseline; None without one, and where the numbers of turns differ.
+        models: that the agent called, in order.
+        tags: labels of the case.
+        cluster: shared by cases that fail for the same reasons, from 0; None if none fails.
+    """
+
+    summary: CaseSummary
+    results: tuple[CheckResult, ...]
+    state: CaseState | None
+    answer_changed: bool | None
+    amounts: Amounts
+    before: Amounts | None
+    models: tuple[str, ...]
+    tags: tuple[str, ...]
+    cluster: int | None
+
+    @property
+    def problems(self) -> tuple[CheckResult, ...]:
+        """Its failed and errored checks: failed first, required before advisory, worst first."""
+        found = (each for each in self.results if each.status in ("failed", "errored"))
+        return tuple(sorted(found, key=rank_problem))
+
+
+def rank_problem(result: CheckResult) -> tuple[bool, bool, float]:
+    """Return what sorts failed before errored, required before advisory, then by score."""
+    score = -1.0 if result.score is None else result.score
+    return (result.status != "failed", not result.evaluator.required, score)
+
+
+def list_case_outcomes(report: Report) -> tuple[CaseOutcome, ...]:
+    """List the outcomes in the order of ``list_reported_cases``."""
+    return _list_case_outcomes(IdentityKey(report))
+
+
+# All report formats of a run need them, and reading the contents takes long.
+@lru_cache(maxsize=1)
+def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
+    clusters: dict[_ClusterKey, int] = {}
+    found: list[CaseOutcome] = []
+    for results in group_by_case(report.value.results):
+        shown = show_case(report.value, results)
+        before = shown.before
+        key = _make_cluster_key(results)
+        found.append(
+            CaseOutcome(
+                summary=shown.summary,
+                results=tuple(results),
+                state=shown.state,
+                answer_changed=shown.answer_changed,
+                amounts=_measure(shown.content),
+                before=None
+                if before is None or _count_turns(before) != _count_turns(shown.content)
+                else _measure(before),
+                models=_list_models(shown.content),
+                tags=shown.content.tags,
+                cluster=clusters.setdefault(key, len(clusters)) if key else None,
+            )
+        )
+    return tuple(found)
+
+
+def _make_cluster_key(results: Sequence[CheckResult]) -> _ClusterKey:
+    """Describe why a case fails, without the values that differ between cases; empty if not."""
+    return tuple(
+        (each.config, each.evaluator.name, each.status, mask_values(format_reason(each)))
+        for each in results
+        if each.status in ("failed", "errored")
+    )
+
+
+def mask_values(reason: str) -> str:
+    """Replace the values of a reason that differ between cases, so that equal causes are equal."""
+    return _VALUES.sub("#", reason)
+
+
+def _measure(content: RunContent) -> Amounts:
+    return Amounts(latency_ms=content.latency_ms, tokens=content.tokens, cost_usd=content.cost_usd)
+
+
+def _count_turns(content: RunContent) -> int:
+    return sum(not turn.missing for turn in content.turns)
+
+
+def _list_models(content: RunContent) -> tuple[str, ...]:
+    used = [step.model for turn in content.turns for step in turn.steps]
+    used += [span.model for span in content.spans]
+    return tuple(dict.fromkeys(filter(None, used)))
+
+
+MAX_CASES: Final = 10
+
+
+class RepeatStability(Struct, frozen=True, kw_only=True):
+    """Stability of one evaluator that ran several times per case.
+
+    Attributes:
+        name: of the evaluator, with its config where there are several.
+        flip_summary: the flip rate and the number of flaky checks.
+        flaky: cases whose repeats disagree, the flakiest first, at most ``MAX_CASES``.
+    """
+
+    name: str
+    flip_summary: str
+    flaky: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The name, the summary and the cases on one line."""
+        return f"{self.name}: " + ": ".join(
+            filter(None, [self.flip_summary, ", ".join(self.flaky)])
+        )
+
+
+def summarize_repeats(results: tuple[CheckResult, ...]) -> Iterator[RepeatStability]:
+    """Yield the stability of each repeated evaluator, in report order."""
+    several = has_several_configs(results)
+    for checks in group_by_evaluator(results):
+        records = [
+            (each.case.id, each.repeats, each.repeats.flip_rate)
+            for each in checks.results
+            if each.repeats is not None and each.repeats.flip_rate is not None
+        ]
+        if not records:
+            continue
+        flaky = sorted((each for each in records if each[2]), key=lambda each: -each[2])
+        rate = format_number(mean_flip_rate(checks.results) or 0.0)
+        of = f" of {format_path(checks.representative.config)}" if several else ""
+        cases = [f"{case} ({_format_votes(record)})" for case, record, _ in flaky]
+        share = f"{len(flaky):,} of {format_count(len(records), 'check')}"
+        yield RepeatStability(
+            name=f"{checks.representative.evaluator.name}{of}",
+            flip_summary=f"{share} flaky (flip rate {rate})",
+            flaky=tuple(truncate.truncate_list(cases, MAX_CASES)),
+        )
+
+
+def mean_flip_rate(results: Sequence[CheckResult]) -> float | None:
+    """Return the mean flip rate of repeated checks with a verdict; None without any."""
+    records = (result.repeats for result in results)
+    rates = [each.flip_rate for each in records if each and each.flip_rate is not None]
+    return fsum(rates) / len(rates) if rates else None
+
+
+def make_repeat_properties(record: RepeatRecord | None) -> dict[str, str]:
+    """Return the JUnit properties of one check; empty if its evaluator ran once."""
+    if record is None:
+        return {}
+    rate = "" if record.flip_rate is None else format_number(record.flip_rate, digits=6)
+    return {"repeats": f"{len(record.repeats)}", "flip_rate": rate}
+
+
+def _format_votes(record: RepeatRecord) -> str:
+    statuses = [each.status for each in record.repeats]
+    return f"{statuses.count('passed')} of {len(statuses)} passed"
+
+
+class Percentiles(Struct, frozen=True, kw_only=True):
+    """Percentiles over cases."""
+
+    p50: float
+    p95: float
+
+
+class RunAmounts(Struct, frozen=True, kw_only=True):
+    """What the runs of several cases took; None for what none of them recorded.
+
+    Attributes:
+        cases: number of cases that recorded any of them.
+        latency_cases, token_cases, cost_cases: number of cases that recorded each.
+        latency_ms: milliseconds of a case.
+        tokens, cost_usd: sums; the cost is the agent's, in US dollars.
+    """
+
+    cases: int
+    latency_ms: Percentiles | None = None
+    tokens: TokenTotals | None = None
+    cost_usd: float | None = None
+    latency_cases: int = 0
+    token_cases: int = 0
+    cost_cases: int = 0
+
+
+class ReportMetrics(Struct, frozen=True, kw_only=True):
+    """What the runs of a report took.
+
+    Attributes:
+        run: all cases.
+        common: those that the baseline has with the same number of turns; each amount over the
+            cases that recorded it in both. None without a baseline.
+        baseline: the same cases in the baseline.
+        models: that the agents called.
+    """
+
+    run: RunAmounts
+    common: RunAmounts | None
+    baseline: RunAmounts | None
+    models: tuple[str, ...]
+
+
+def summarize_metrics(report: Report) -> ReportMetrics:
+    """Summarize the amounts of all cases."""
+    outcomes = list_case_outcomes(report)
+    pairs = [_pair(each.amounts, each.before) for each in outcomes if each.before is not None]
+    return ReportMetrics(
+        run=_sum_amounts([each.amounts for each in outcomes]),
+        common=_sum_amounts([now for now, _ in pairs]) if pairs else None,
+        baseline=_sum_amounts([before for _, before in pairs]) if pairs else None,
+        models=tuple(dict.fromkeys(model for each in outcomes for model in each.models)),
+    )
+
+
+def _pair(now: Amounts, before: Amounts) -> tuple[Amounts, Amounts]:
+    """Keep what both have."""
+    known = {
+        name
+        for name in Amounts.__struct_fields__
+        if getattr(now, name) is not None and getattr(before, name) is not None
+    }
+    return _select(now, known), _select(before, known)
+
+
+def _select(amounts: Amounts, names: Iterable[str]) -> Amounts:
+    return Amounts(**{name: getattr(amounts, name) for name in names})
+
+
+def _sum_amounts(amounts: Sequence[Amounts]) -> RunAmounts:
+    latencies = sorted(each.latency_ms for each in amounts if each.latency_ms is not None)
+    tokens = [each.tokens for each in amounts if each.tokens is not None]
+    costs = [each.cost_usd for each in amounts if each.cost_usd is not None]
+    return RunAmounts(
+        cases=sum(each != Amounts() for each in amounts),
+        latency_ms=Percentiles(p50=_percentile(latencies, 0.5), p95=_percentile(latencies, 0.95))
+        if latencies
+        else None,
+        tokens=TokenTotals(
+            input=sum(each.input for each in tokens), output=sum(each.output for each in tokens)
+        )
+        if tokens
+        else None,
+        cost_usd=math.fsum(costs) if costs else None,
+        latency_cases=len(latencies),
+        token_cases=len(tokens),
+        cost_cases=len(costs),
+    )
+
+
+def _percentile(values: Sequence[float], share: float) -> float:
+    """Return a percentile of sorted values, between the nearest two in proportion."""
+    position = share * (len(values) - 1)
+    low = math.floor(position)
+    high = math.ceil(position)
+    return values[low] + (values[high] - values[low]) * (position - low)
+
+
+def format_metrics(metrics: ReportMetrics) -> str:
+    """Format what the runs took; "" if nothing was recorded.
+
+    What both runs recorded is compared, over the cases where they did: "latency p50 1.4 s → 2 s
+    (+43%), p95 9.1 s → 9.8 s (+8%) in 11 of 12 cases; 11,098 tokens (unchanged); $0.033".
+    """
+    run, common, before = metrics.run, metrics.common or _NOTHING, metrics.baseline or _NOTHING
+    parts: list[tuple[str, str]] = []
+    if run.latency_ms is not None:
+        shares = [
+            f"{name} "
+            + _format_change(
+                format_seconds,
+                getattr(run.latency_ms, name),
+                getattr(common.latency_ms, name, None),
+                getattr(before.latency_ms, name, None),
+            )
+            for name in ("p50", "p95")
+        ]
+        cases = _format_cases(run.latency_cases, common.latency_cases)
+        parts.append((f"latency {', '.join(shares)}", cases))
+    if run.tokens is not None:
+        amounts = map(_count_tokens, (run, common, before))
+        change = _format_change(_format_tokens, *amounts)
+        parts.append((change, _format_cases(run.token_cases, common.token_cases)))
+    if run.cost_usd is not None:
+        change = _format_change(_format_cost, run.cost_usd, common.cost_usd, before.cost_usd)
+        parts.append((change, _format_cases(run.cost_cases, common.cost_cases)))
+    shared = {cases for _, cases in parts}
+    if len(parts) > 1 and len(shared) == 1 and "" not in shared:
+        return f"{shared.pop()}: {'; '.join(text for text, _ in parts)}"
+    return "; ".join(f"{text} {cases}".rstrip() for text, cases in parts)
+
+
+def _format_cases(every: int, compared: int) -> str:
+    """Format ``in 11 of 12 cases``; empty if all or none are compared."""
+    return f"in {compared:,} of {every:,} cases" if 0 < compared < every else ""
+
+
+def _format_tokens(amount: float) -> str:
+    return f"{amount:,.0f} tokens"
+
+
+def _format_cost(usd: float) -> str:
+    return f"${format_number(usd, USD_DIGITS)} of the agent"
+
+
+def format_seconds(milliseconds: float) -> str:
+    """Format ``0.85 s``."""
+    return f"{format_number(milliseconds / 1000, 2)} s"
+
+
+def _count_tokens(amounts: RunAmounts) -> int | None:
+    return None if amounts.tokens is None else amounts.tokens.input + amounts.tokens.output
+
+
+def _format_change(
+    write: Callable[[float], str], run: float | None, now: float | None, before: float | None
+) -> str:
+    """Format ``2 s → 3 s (+50%)``; of all cases of the run if it is not compared.
+
+    The unit is written once.
+    """
+    if now is None or before is None:
+        return write(run or 0.0)
+    old, new = write(before), write(now)
+    if old == new:
+        return f"{new} (unchanged)"
+    share = f" ({round((now / before - 1) * 100):+,}%)" if before > 0 else ""
+    return f"{old.partition(' ')[0]} \N{RIGHTWARDS ARROW} {new}{share}"
+
+
+_NOTHING: Final = RunAmounts(cases=0)
