@@ -34,7 +34,7 @@ from agentci.config.case_file import (
 from agentci.config.discovery import find_matching_paths, is_case_file
 from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.checks.secrets import find_secrets
+from agentci.evaluators.checks.texts import find_secrets
 from agentci.evaluators.checks.trajectory import matches_calls
 from agentci.evaluators.trajectory.expectation import RESERVED, read_trajectory
 from agentci.evaluators.trajectory.matchers import PREFIX

@@ -22,15 +22,16 @@ from agentci.evaluators.checks.limits import (
     ModelPrice,
     format_seconds,
 )
-from agentci.evaluators.checks.secrets import NoSecrets, select_rules
 from agentci.evaluators.checks.texts import (
     AbsentTexts,
     JsonAnswer,
     LengthLimits,
+    NoSecrets,
     PresentTexts,
     TextTest,
     make_pattern_tests,
     make_text_tests,
+    select_rules,
 )
 from agentci.evaluators.checks.tools import (
     ALL_CALLS,

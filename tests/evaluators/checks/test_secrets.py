@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from agentci.evaluators.checks.secrets import RULES, find_secrets, measure_entropy
+from agentci.evaluators.checks.texts import RULES, find_secrets, measure_entropy
 
 LETTERS = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
