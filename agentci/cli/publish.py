@@ -1,36 +1,47 @@
 """Publish a report: files, log, job summary, outputs of the step, annotations and comment."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 
+import msgspec
 from msgspec import Struct
 
 from agentci._util import files
 from agentci._util.text import truncate
-from agentci._util.text.escape import escape_for_log_line
-from agentci._util.text.format import format_count
+from agentci._util.text.escape import escape_for_log_line, replace_surrogates
+from agentci._util.text.format import format_count, format_number
 from agentci._util.workspace import Workspace
-from agentci.cli.session import Session
+from agentci.cli.session import OTLP_HEADERS_VARIABLE, Session
 from agentci.config.settings import Settings
-from agentci.errors import InputError
+from agentci.errors import FetchError, InputError, PermanentFetchError
 from agentci.github.events import GitHubContext, make_run_info, read_event
 from agentci.github.post import print_annotations
 from agentci.model.result import EXIT_INVALID_INPUT, Report
 from agentci.model.values import Problem, replace
-from agentci.reports import github_limits
-from agentci.reports.action_outputs import make_outputs, make_outputs_without_report, render_outputs
+from agentci.reports import workflow_commands
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.job_summary import MAX_BYTES, SummaryReport
 from agentci.reports.junit import JUnitReport
 from agentci.reports.problems import render_problems
 from agentci.reports.registry import ReportWriter, make_report_writers
+from agentci.reports.report_format import Verdict, get_verdict
 from agentci.reports.sections import BlockName, join_blocks
 
 if TYPE_CHECKING:
     from agentci.runner.page_templates import PageTemplate
+
+
+# Outputs with the path of a report file, named after what writes them.
+REPORT_PATH_OUTPUTS = ("results", "junit", "summary", "report", "comment")
+
+LOGS_PATH: Final = "/v1/logs"
+_MAX_RESPONSE_BYTES: Final = 64 * 1024
+_OK: Final = 200
 
 
 def publish_report(report: Report, settings: Settings, session: Session) -> Report:
@@ -68,7 +79,7 @@ def publish_report(report: Report, settings: Settings, session: Session) -> Repo
     problems = (
         *(_add_summary(report, summary, github) if settings.summary else ()),
         *_write_outputs(make_outputs(report, paths), github),
-        *(_send_events(report, settings, session) if settings.emit_otel else ()),
+        *(_send_events(report, settings.emit_otel, session) if settings.emit_otel else ()),
     )
     files.write_to_stream(
         render_console(
@@ -199,11 +210,11 @@ def _add_summary(
 ) -> tuple[Problem, ...]:
     """Append to the job summary, unless GitHub would drop it for its size."""
     file = github.summary_file
-    room = github_limits.SUMMARY_BYTES - (0 if file is None else files.get_file_size(file))
+    room = workflow_commands.SUMMARY_BYTES - (0 if file is None else files.get_file_size(file))
     summary = replace(summary, max_bytes=min(MAX_BYTES, room))
     text = "".join(summary.render(report))
     if truncate.count_utf8_bytes(text) > room:
-        limit = f"{github_limits.SUMMARY_BYTES // 1024**2} MiB"
+        limit = f"{workflow_commands.SUMMARY_BYTES // 1024**2} MiB"
         message = f"the job summary would exceed GitHub's limit of {limit} per step"
         hint = "run agentci in a step of its own"
         return (Problem(message=message, hint=hint, severity="warning"),)
@@ -213,12 +224,6 @@ def _add_summary(
 def _write_outputs(values: Mapping[str, str], github: GitHubContext) -> tuple[Problem, ...]:
     text = render_outputs(values, f"agentci-{secrets.token_hex(16)}")
     return _append_to_runner_file("GITHUB_OUTPUT", github.output_file, text)
-
-
-def _send_events(report: Report, settings: Settings, session: Session) -> tuple[Problem, ...]:
-    from agentci.cli.emit_otel import send_events  # noqa: PLC0415 (rarely used)
-
-    return send_events(report, settings.emit_otel, session)
 
 
 def _append_to_runner_file(variable: str, file: Path | None, text: str) -> tuple[Problem, ...]:
@@ -236,3 +241,136 @@ def _print_problems(problems: Sequence[Problem], session: Session) -> None:
         render_problems(problems, "github" if session.workflow.context.active else "text"),
         session.out,
     )
+
+
+def make_outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:
+    """Make the outputs that later steps of a workflow read.
+
+    Args:
+        paths: report files by name, relative to the workspace; a file that was not written
+            is "" or absent.
+    """
+    totals = report.totals
+    return {
+        "passed": "true" if report.decision.passed else "false",
+        "verdict": get_verdict(report.decision),
+        "score": "" if totals.score is None else format_number(totals.score, digits=6),
+        "checks": str(totals.checks),
+        "passed-count": str(totals.passed),
+        "failed-count": str(totals.failed),
+        "errored-count": str(totals.errored),
+        "skipped-count": str(totals.skipped),
+        **{name: paths.get(name, "") for name in REPORT_PATH_OUTPUTS},
+    }
+
+
+def make_outputs_without_report(reason: Verdict) -> dict[str, str]:
+    """Make the outputs of a run without a report: invalid input or an internal error."""
+    counts = ("checks", "passed-count", "failed-count", "errored-count", "skipped-count")
+    return {
+        "passed": "false",
+        "verdict": reason,
+        "score": "",
+        **dict.fromkeys(counts, "0"),
+        **dict.fromkeys(REPORT_PATH_OUTPUTS, ""),
+    }
+
+
+def render_outputs(values: Mapping[str, str], delimiter: str) -> str:
+    """Render the lines to append to the file named in ``GITHUB_OUTPUT``.
+
+    Every value uses the form with a delimiter: in the form ``name=value`` a line break in a value
+    would start another output.
+
+    Args:
+        values: by name.
+        delimiter: random, so that no value contains it.
+
+    Raises:
+        ValueError: if a name or a value contains the delimiter.
+    """
+    if any(delimiter in text for item in values.items() for text in item):
+        raise ValueError("an output contains the delimiter")
+    return "".join(
+        f"{name}<<{delimiter}\n{replace_surrogates(value)}\n{delimiter}\n"
+        for name, value in values.items()
+    )
+
+
+def _send_events(report: Report, url: str, session: Session) -> tuple[Problem, ...]:
+    """Send an OpenTelemetry event per check in one or more requests; stops at the first that fails.
+
+    Protocol: https://opentelemetry.io/docs/specs/otlp/#otlphttp, with JSON.
+
+    Args:
+        url: the endpoint as the user gave it; ``/v1/logs`` is appended unless it ends so.
+
+    Returns:
+        A warning if not all were sent.
+    """
+    from agentci.reports.further_formats import OtelReport  # noqa: PLC0415 (rarely used)
+
+    sent = 0
+    try:
+        address, headers = _format_logs_url(url), dict(_parse_headers(session.otlp_headers))
+        for request, size in OtelReport().render_requests(report, time=time.time_ns()):
+            response = session.http.ask(
+                address,
+                limit_bytes=_MAX_RESPONSE_BYTES,
+                headers={**headers, "Content-Type": "application/json"},
+                method="POST",
+                content=request.encode(),
+            )
+            if response.status != _OK:
+                raise PermanentFetchError(f"it answered with status {response.status}")
+            rejected = _count_rejected(response.content)
+            sent += size - rejected
+            if rejected:
+                raise PermanentFetchError(f"it rejected {rejected}", hint="read its log")
+    except FetchError as error:
+        count = f"{sent} of {format_count(len(report.results), 'event')}"
+        message = f"only {count} were sent to the OTLP endpoint: {error}"
+        hint = error.hint or f"check the address and {OTLP_HEADERS_VARIABLE}"
+        return (Problem(message=message, hint=hint, severity="warning"),)
+    return ()
+
+
+def _format_logs_url(url: str) -> str:
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/")
+    return parts._replace(path=path if path.endswith(LOGS_PATH) else f"{path}{LOGS_PATH}").geturl()
+
+
+class _PartialSuccess(Struct, frozen=True, rename="camel"):
+    rejected_log_records: int | str = 0  # ProtoJSON writes int64 as text
+
+
+class _Response(Struct, frozen=True, rename="camel"):
+    partial_success: _PartialSuccess = _PartialSuccess()
+
+
+def _count_rejected(content: bytes) -> int:
+    """Return the number of rejected records; 0 if the response does not say."""
+    try:
+        return int(
+            msgspec.json.decode(content, type=_Response).partial_success.rejected_log_records
+        )
+    except (ValueError, RecursionError):  # invalid JSON is one
+        return 0
+
+
+def _parse_headers(text: str) -> Iterator[tuple[str, str]]:
+    """Parse ``name=value,name=value`` with percent-encoding, as OpenTelemetry's exporters do.
+
+    Raises:
+        PermanentFetchError: an item has no ``=``.
+    """
+    for item in filter(None, map(str.strip, text.split(","))):
+        name, equals, value = item.partition("=")
+        if not equals:
+            # The item is not shown: it may be a token.
+            raise PermanentFetchError(
+                f"{OTLP_HEADERS_VARIABLE} has an item without `=`",
+                hint="write it as name=value,name=value",
+            )
+        yield unquote(name.strip()), unquote(value.strip())

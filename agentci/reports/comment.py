@@ -15,13 +15,13 @@ from agentci._util.text.escape import (
 from agentci._util.text.format import format_count
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
-from agentci.reports import check_text, github_limits, report_format, sections
+from agentci.reports import check_text, report_format, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
 from agentci.reports.outcomes import format_metrics, summarize_metrics
 from agentci.reports.policy import make_policy_section
 
 # A character takes at least one byte. The rest is room for the marker that the poster adds.
-MAX_BYTES = github_limits.COMMENT_CHARACTERS - 4 * 1024
+MAX_BYTES = workflow_commands.COMMENT_CHARACTERS - 4 * 1024
 
 MAX_CASES = 20
 # Cases that are not folded, and further reasons of the verdict.

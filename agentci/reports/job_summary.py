@@ -23,7 +23,7 @@ from agentci._util.text.format import format_number
 from agentci.model.gate import Comparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
-from agentci.reports import github_limits, report_format, sections
+from agentci.reports import report_format, sections, workflow_commands
 from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.comparison import find_compared
 from agentci.reports.outcomes import format_metrics, summarize_metrics, summarize_repeats
@@ -201,7 +201,7 @@ def _render_calls(turn: TurnCalls) -> str:
 
 
 # Below GitHub's limit, which leaves room for other output of the step.
-MAX_BYTES = github_limits.SUMMARY_BYTES - 124 * 1024
+MAX_BYTES = workflow_commands.SUMMARY_BYTES - 124 * 1024
 
 MAX_CASES = 50
 UNFOLDED_CASES = 10

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from agentci._util.text import escape, json_text, truncate
 from agentci._util.text.format import format_count
 from agentci.model.values import Json, JsonObject, Place, Problem, Severity
-from agentci.reports import github_limits
+from agentci.reports import workflow_commands
 from agentci.reports.report_format import format_problem_text, place_in_file
 from agentci.reports.workflow_commands import LEVELS
 from agentci.version import __version__
@@ -58,7 +58,7 @@ def render_sarif(problems: Sequence[Problem]) -> str:
     is the count of problems above GitHub's limit.
     """
     placed = [(problem, place) for problem in problems if (place := place_in_file(problem.place))]
-    if left := max(0, len(placed) - github_limits.SARIF_RESULTS):
+    if left := max(0, len(placed) - workflow_commands.SARIF_RESULTS):
         placed.sort(key=lambda each: LEVELS.index(each[0].severity))
     log: JsonObject = {
         "$schema": SCHEMA,
@@ -71,7 +71,7 @@ def render_sarif(problems: Sequence[Problem]) -> str:
                 ],
                 "originalUriBaseIds": {ROOT: {"description": {"text": "the workspace"}}},
                 "columnKind": "unicodeCodePoints",
-                "results": [*_results(placed[: github_limits.SARIF_RESULTS])],
+                "results": [*_results(placed[: workflow_commands.SARIF_RESULTS])],
             }
         ],
     }
@@ -105,7 +105,7 @@ def _invocation(placeless: Sequence[Problem], left: int) -> JsonObject:
     if left:
         omitted = (
             f"{format_count(left, 'problem')} omitted; GitHub accepts at most "
-            f"{github_limits.SARIF_RESULTS:,}"
+            f"{workflow_commands.SARIF_RESULTS:,}"
         )
         notifications.append({"level": "warning", "message": {"text": omitted}})
     return {
@@ -134,7 +134,7 @@ def _results(problems: Sequence[tuple[Problem, Place]]) -> Iterator[JsonObject]:
 
 def _message(problem: Problem) -> JsonObject:
     text = _LINK.sub("] ", escape.flatten_line(format_problem_text(problem)))
-    return {"text": truncate.characters(text, github_limits.SARIF_MESSAGE_CHARACTERS)}
+    return {"text": truncate.characters(text, workflow_commands.SARIF_MESSAGE_CHARACTERS)}
 
 
 def _location(place: Place) -> JsonObject:

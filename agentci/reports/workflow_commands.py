@@ -1,4 +1,9 @@
-"""GitHub workflow commands: annotations, those on lines of the diff first, and groups."""
+"""GitHub workflow commands: annotations, those on lines of the diff first, and groups.
+
+Also GitHub's limits on annotations, comments, summaries and SARIF files. Their sources: the
+runner's source code (``_maxIssueMessageLength``, ``_maxCountPerIssueType``, the upload of step
+summaries) and GitHub's documentation of workflow commands and SARIF files.
+"""
 
 import re
 from collections import Counter
@@ -9,7 +14,29 @@ from msgspec import Struct
 
 from agentci._util.text import escape, truncate
 from agentci.model.values import Place, Severity
-from agentci.reports import github_limits
+
+# Annotations per step and type (error, warning, notice); later ones are dropped.
+ANNOTATIONS_PER_TYPE = 10
+
+# UTF-16 code units of an annotation's message; the rest is cut.
+ANNOTATION_MESSAGE_UNITS = 4096
+
+# Characters of an annotation's title.
+ANNOTATION_TITLE_CHARACTERS = 255
+
+# Characters of a comment.
+COMMENT_CHARACTERS = 65_536
+
+# Bytes of a step summary; a larger one is dropped as a whole.
+SUMMARY_BYTES = 1024 * 1024
+
+# Results per run in a SARIF file; a file with more is rejected.
+SARIF_RESULTS = 25_000
+
+# Characters of a result's message: 25,000 of this length stay far below GitHub's file limit of 10
+# MB (compressed).
+SARIF_MESSAGE_CHARACTERS = 1000
+
 
 # Lines of the diff's hunks by file, in the new version, with the context lines.
 DiffLines: TypeAlias = Mapping[str, tuple[range, ...]]
@@ -58,7 +85,7 @@ class Annotation(Struct, frozen=True, kw_only=True):
 def exceed_annotation_limit(annotations: Sequence[Annotation]) -> bool:
     """Whether GitHub would drop some of the annotations."""
     levels = Counter(each.level for each in annotations)
-    return any(count > github_limits.ANNOTATIONS_PER_TYPE for count in levels.values())
+    return any(count > ANNOTATIONS_PER_TYPE for count in levels.values())
 
 
 def render_annotations(annotations: Sequence[Annotation], diff: DiffLines = NO_DIFF) -> str:
@@ -75,7 +102,7 @@ def render_annotations(annotations: Sequence[Annotation], diff: DiffLines = NO_D
             (each for each in annotations if each.level == level),
             key=lambda each: distance_to_diff(each.place, diff),
         )
-        shown = of_level[: github_limits.ANNOTATIONS_PER_TYPE]
+        shown = of_level[:ANNOTATIONS_PER_TYPE]
         hidden = len(of_level) - len(shown)
         note = f"\n({hidden:,} more not shown here)" if hidden else ""
         commands += map(_render_command, shown[:-1])
@@ -106,13 +133,13 @@ def _render_command(annotation: Annotation, note: str = "") -> str:
     """Render the command of an annotation, with ``note`` at the end of its message."""
     place = annotation.place
     message = escape.escape_for_log(annotation.message)
-    kept = truncate.utf16(message, github_limits.ANNOTATION_MESSAGE_UNITS - len(note))
+    kept = truncate.utf16(message, ANNOTATION_MESSAGE_UNITS - len(note))
     title = escape.escape_for_log_line(annotation.title)
     properties = {
         "file": place and escape.escape_for_log_line(place.file),
         "line": place and str(place.line),
         "col": place and place.column and str(place.column),
-        "title": truncate.characters(title, github_limits.ANNOTATION_TITLE_CHARACTERS),
+        "title": truncate.characters(title, ANNOTATION_TITLE_CHARACTERS),
     }
     written = ",".join(f"{k}={escape_property(v)}" for k, v in properties.items() if v)
     return f"::{COMMANDS[annotation.level]} {written}::{escape_data(kept + note)}"

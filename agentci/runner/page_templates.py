@@ -14,7 +14,6 @@ from agentci.model.program import LocalProgram
 from agentci.model.requests import RunProgram
 from agentci.model.result import Report
 from agentci.model.values import Place, Problem
-from agentci.reports.github_limits import COMMENT_CHARACTERS
 from agentci.reports.page_template import (
     REPLACEABLE,
     VARIABLES,
@@ -24,6 +23,7 @@ from agentci.reports.page_template import (
 )
 from agentci.reports.report_format import is_invalid_input
 from agentci.reports.sections import BlockName, join_blocks
+from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from agentci.runner.dispatch import run_program
 from agentci.runner.services import Services
 

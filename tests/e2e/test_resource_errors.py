@@ -17,7 +17,7 @@ from agentci.execution.executor_api import SandboxPolicy
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
 from agentci.model.requests import ProgramOutput
-from agentci.reports.github_limits import SUMMARY_BYTES
+from agentci.reports.workflow_commands import SUMMARY_BYTES
 from tests.helpers.recordings import otlp
 from tests.helpers.runner import commands_in, read_output_file
 from tests.helpers.support import ROOT, make_session, run_agentci

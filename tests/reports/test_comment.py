@@ -9,9 +9,9 @@ from agentci.model.result import Report, RunContent, Status, TurnContent
 from agentci.model.values import Problem, replace
 from agentci.reports.comment import MAX_BYTES, CommentReport
 from agentci.reports.contents import StoredContents
-from agentci.reports.github_limits import COMMENT_CHARACTERS
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.run_content import encode_content
+from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from tests.conftest import Golden
 from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
 from tests.reports.html.pages import conversation_report, make_change

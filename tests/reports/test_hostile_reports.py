@@ -12,22 +12,16 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from lxml import etree, html
 
+from agentci.cli.publish import make_outputs, render_outputs
 from agentci.model.case import Case, EvalCase
 from agentci.model.gate import Gate, GatePolicy, GateThresholds, PolicyChange, PolicyComparison
 from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import CheckResult, Decision, Report, Shard, ShardInfo, Totals
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import COMMAND_LINE, JUNIT_FORMATS, JUnitFormat, Place, Problem
-from agentci.reports.action_outputs import make_outputs, render_outputs
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.further_formats import CtrfReport, OtelReport, TableReport
-from agentci.reports.github_limits import (
-    ANNOTATION_MESSAGE_UNITS,
-    ANNOTATIONS_PER_TYPE,
-    COMMENT_CHARACTERS,
-    SUMMARY_BYTES,
-)
 from agentci.reports.html.page import HtmlReport
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
@@ -36,6 +30,12 @@ from agentci.reports.problems import render_problems
 from agentci.reports.registry import REPORT_WRITERS
 from agentci.reports.results_json import make_results_schema
 from agentci.reports.run_content import make_case_summary
+from agentci.reports.workflow_commands import (
+    ANNOTATION_MESSAGE_UNITS,
+    ANNOTATIONS_PER_TYPE,
+    COMMENT_CHARACTERS,
+    SUMMARY_BYTES,
+)
 from tests.helpers.building import values
 from tests.helpers.reports import annotated, text_of
 from tests.helpers.runner import Command, commands_in, read_output_file

@@ -10,8 +10,8 @@ from agentci.model.requests import Judgement
 from agentci.model.result import BaselineCheck, Report, Status
 from agentci.model.values import COMMAND_LINE, Problem, replace
 from agentci.reports import job_summary
-from agentci.reports.github_limits import SUMMARY_BYTES
 from agentci.reports.job_summary import MAX_BYTES, MAX_CASES, SummaryReport
+from agentci.reports.workflow_commands import SUMMARY_BYTES
 from tests.conftest import Golden
 from tests.helpers.reports import make_report, make_result, mixed_report, shard_report, text_of
 

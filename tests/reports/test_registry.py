@@ -1,7 +1,7 @@
 """The registry of file writers."""
 
+from agentci.cli.publish import REPORT_PATH_OUTPUTS
 from agentci.model.values import JUNIT_FORMATS
-from agentci.reports.action_outputs import REPORT_PATH_OUTPUTS
 from agentci.reports.comment import CommentReport
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.junit import JUnitReport

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
 from agentci.model.values import COMMAND_LINE, Place, Problem
-from agentci.reports.github_limits import SARIF_MESSAGE_CHARACTERS, SARIF_RESULTS
 from agentci.reports.sarif import render_sarif
-from agentci.reports.workflow_commands import LEVELS
+from agentci.reports.workflow_commands import LEVELS, SARIF_MESSAGE_CHARACTERS, SARIF_RESULTS
 from agentci.version import __version__
 from tests.helpers.building import values
 from tests.helpers.support import run_agentci

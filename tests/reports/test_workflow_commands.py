@@ -6,12 +6,10 @@ from hypothesis import strategies as st
 
 from agentci._util.text import escape
 from agentci.model.values import Place, Severity
-from agentci.reports.github_limits import (
+from agentci.reports.workflow_commands import (
     ANNOTATION_MESSAGE_UNITS,
     ANNOTATION_TITLE_CHARACTERS,
     ANNOTATIONS_PER_TYPE,
-)
-from agentci.reports.workflow_commands import (
     COMMANDS,
     LEVELS,
     Annotation,

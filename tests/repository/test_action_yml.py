@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from agentci.cli.publish import make_outputs_without_report
 from agentci.config.options import OPTIONS, REPORT_OPTIONS, Option
-from agentci.reports.action_outputs import make_outputs_without_report
 from tests.helpers.support import ROOT, run_agentci
 
 ACTION: Any = yaml.safe_load((ROOT / "action.yml").read_text())

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci._util.text.escape import replace_surrogates
+from agentci.cli.publish import make_outputs, make_outputs_without_report, render_outputs
 from agentci.model.gate import GateThresholds
 from agentci.model.result import Report
 from agentci.model.values import Problem
-from agentci.reports.action_outputs import make_outputs, make_outputs_without_report, render_outputs
 from tests.helpers.reports import make_report, make_result, mixed_report, shard_report
 from tests.helpers.runner import read_output_file
 
