@@ -1,31 +1,172 @@
-"""Read and render the template of a repository for the summary and the comment."""
+"""Templates of a repository that replace blocks of the summary and the comment.
+
+A template is rendered by ``child/programs/render_template.py`` in a sandbox, which returns the
+values that it printed apart from the template's own text. Blocks of the page are inserted as they
+are, and all other values as escaped Markdown, so that text of an agent cannot format the page or
+mention users.
+A pull request may change the template, so the verdict, its reasons and the policy are always shown.
+"""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+
 from agentci._util.child_programs import RENDER_PATH
 from agentci._util.text import truncate
+from agentci._util.text.escape import markdown_prose
+from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.suggest import suggest_name
 from agentci._util.workspace import decode_utf8, limit_input, read_file
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.program_output import format_log_tail
 from agentci.model.program import LocalProgram
 from agentci.model.requests import RunProgram
-from agentci.model.result import Report
-from agentci.model.values import Place, Problem
-from agentci.reports.page_template import (
-    REPLACEABLE,
-    VARIABLES,
-    PageTemplateError,
-    decode_page,
-    encode_render_request,
+from agentci.model.result import CheckResult, Report
+from agentci.model.values import Json, JsonObject, Place, Problem
+from agentci.reports.check_text import format_reason
+from agentci.reports.outcomes import (
+    CaseOutcome,
+    format_metrics,
+    list_case_outcomes,
+    summarize_metrics,
 )
-from agentci.reports.report_format import is_invalid_input
-from agentci.reports.sections import BlockName, join_blocks
+from agentci.reports.report_format import (
+    format_conclusion,
+    format_title,
+    group_by_evaluator,
+    is_invalid_input,
+)
+from agentci.reports.sections import BLOCKS, BlockName, join_blocks, make_case_url
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from agentci.runner.dispatch import run_program
 from agentci.runner.services import Services
+
+# The name by which a template extends the page.
+PAGE_NAME: Final = "page"
+FIXED: Final[tuple[BlockName, ...]] = ("verdict", "reasons", "policy")
+REPLACEABLE: Final = tuple(name for name in BLOCKS if name not in FIXED)
+_PAGE: Final = "".join(
+    f"{{% block {name} %}}{{{{ {name} }}}}{{% endblock %}}" for name in REPLACEABLE
+)
+# Variables besides the blocks.
+VARIABLES: Final = ("page", "report", "cases", "checked", "run")
+MAX_CASES: Final = 200
+
+
+class PageTemplateError(Exception):
+    """A template could not be rendered; the message says why."""
+
+
+class _Rendered(Struct, frozen=True):
+    text: str
+    values: tuple[tuple[str, str], ...]
+
+
+def encode_render_request(
+    template: str, page: str, blocks: Mapping[BlockName, str], report: Report, report_url: str
+) -> str:
+    """Encode what ``child/programs/render_template.py`` reads.
+
+    Args:
+        page: ``summary`` or ``comment``.
+        report_url: of ``report.html``; empty if it is not known.
+    """
+    shown: dict[str, Json] = {name: blocks[name] for name in REPLACEABLE}
+    variables = {**shown, "page": page, **_make_variables(report, report_url)}
+    return dumps_compact(
+        {"template": template, "templates": {PAGE_NAME: _PAGE}, "variables": variables}
+    )
+
+
+def decode_page(output: bytes, blocks: Mapping[BlockName, str]) -> str:
+    """Make the page of the output of ``child/programs/render_template.py``.
+
+    Raises:
+        PageTemplateError: the template changed a placeholder.
+    """
+    try:
+        rendered = msgspec.json.decode(output, type=_Rendered)
+        own, *others = rendered.text.split("\0")
+        parts = [*(blocks[name] for name in FIXED), own]
+        for number, words in zip(others[::2], others[1::2], strict=True):
+            name, text = rendered.values[int(number)]
+            parts += [text if name in REPLACEABLE else markdown_prose(text), words]
+    except (ValueError, IndexError):
+        raise PageTemplateError("the template changes a value after it was printed") from None
+    return "".join(parts)
+
+
+def _make_variables(report: Report, report_url: str) -> JsonObject:
+    run = report.run
+    shown = (each for each in list_case_outcomes(report) if each.problems or each.state == "fixed")
+    return {
+        "report": {
+            "passed": report.decision.passed,
+            "conclusion": format_conclusion(report),
+            "title": format_title(report),
+            "score": report.totals.score,
+            "checks": report.totals.checks,
+            "passed_checks": report.totals.passed,
+            "failed_checks": report.totals.failed,
+            "errored_checks": report.totals.errored,
+            "skipped_checks": report.totals.skipped,
+            "metrics": format_metrics(summarize_metrics(report)),
+            "url": report_url,
+        },
+        "cases": [_describe_case(each, report, report_url) for each in islice(shown, MAX_CASES)],
+        "checked": [
+            {
+                "config": each.representative.config,
+                "evaluator": each.representative.evaluator.name,
+                "passed": each.totals.passed,
+                "failed": each.totals.failed,
+                "errored": each.totals.errored,
+                "skipped": each.totals.skipped,
+                "score": each.totals.score,
+                "criterion": each.representative.evaluator.criterion,
+                "required": each.representative.evaluator.required,
+            }
+            for each in group_by_evaluator(report.results)
+        ],
+        "run": {
+            "repository": run.repository,
+            "branch": run.branch,
+            "commit": report.commit,
+            "url": run.url,
+            "pull_request": run.pull_request,
+            "title": run.title,
+        },
+    }
+
+
+def _describe_case(case: CaseOutcome, report: Report, report_url: str) -> JsonObject:
+    return {
+        "id": case.summary.id,
+        "question": next((each.question for each in case.summary.dialogue if each.question), ""),
+        "state": case.state,
+        "tags": list(case.tags),
+        "url": make_case_url(report_url, case.summary.id),
+        "problems": [_describe_problem(each, report) for each in case.problems],
+    }
+
+
+def _describe_problem(result: CheckResult, report: Report) -> dict[str, Json]:
+    before = report.baseline.get(result.id)
+    return {
+        "evaluator": result.evaluator.name,
+        "status": result.status,
+        "score": result.score,
+        "threshold": result.evaluator.threshold,
+        "required": result.evaluator.required,
+        "reason": format_reason(result),
+        "baseline_status": None if before is None else before.status,
+        "baseline_score": None if before is None else before.score,
+    }
+
 
 RENDER_SECONDS: Final = 10
 RENDER_MB: Final = 256

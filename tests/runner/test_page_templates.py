@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agentci.reports.page_template import PageTemplateError, decode_page
 from agentci.reports.sections import BLOCKS
+from agentci.runner.page_templates import PageTemplateError, decode_page
 
 PAGE = {name: f"<{name}>" for name in BLOCKS}
 START = "<verdict><reasons><policy>"
