@@ -44,10 +44,10 @@ from agentci.pytest.evaluators import (
     make_evaluator,
 )
 from agentci.reports.contents import StoredContents
+from agentci.reports.differences import format_call
 from agentci.reports.json_report import JsonReport
 from agentci.reports.merge.read import read_report
 from agentci.reports.run_content import make_case_summary
-from agentci.reports.tool_calls import format_call
 from agentci.runner.check import Check, run_check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_inputs import load_dataset

@@ -11,7 +11,7 @@ from agentci.model.result import CheckResult, Report
 from agentci.model.values import Place, Severity
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.contents import show_case
-from agentci.reports.first_difference import find_first_difference
+from agentci.reports.differences import find_first_difference
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.report_format import (
     EvaluatorChecks,

@@ -8,7 +8,7 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_criterion, format_score
 from agentci.model.case import DialogueTurn
 from agentci.model.result import CheckResult
-from agentci.reports import tool_calls
+from agentci.reports import differences
 
 MAX_TURNS = 5
 MAX_REASON = 300
@@ -58,7 +58,7 @@ def list_findings(result: CheckResult, *, quotes: bool = True) -> tuple[str, ...
     judgement = result.judgement
     if judgement is None:
         return ()
-    calls = tool_calls.format_diff(judgement.details)
+    calls = differences.format_diff(judgement.details)
     misses = tuple(f"- {miss}" for miss in judgement.misses)
     if not quotes:
         short = (shorten_quotes(miss, result) for miss in judgement.misses)
@@ -80,7 +80,7 @@ def shorten_quotes(text: str, result: CheckResult) -> str:
     """Replace what a built-in metric quotes of both sides of a turn by which of them differs."""
     if result.evaluator.type != "builtin" or result.judgement is None:
         return text
-    calls = tool_calls.find_unmatched_turns(result.judgement.details)
+    calls = differences.find_unmatched_turns(result.judgement.details)
     return _QUOTED_SIDES.sub(rf"\1{CALLS_DIFFER if calls else ': the answer differs'}", text)
 
 
@@ -95,7 +95,7 @@ def format_reason(result: CheckResult) -> str:
     if judgement is not None:
         texts += [
             *judgement.misses[:1],
-            tool_calls.describe_first_difference(judgement.details),
+            differences.describe_first_difference(judgement.details),
             *(turn.partition(";")[0] for turn in low_scoring_turns(result)[:1]),
             judgement.reasoning or "",
         ]
@@ -109,7 +109,7 @@ def low_scoring_turns(result: CheckResult) -> tuple[str, ...]:
     The result is empty if the evaluator reported misses or tool calls.
     """
     judgement = result.judgement
-    if judgement is None or judgement.misses or tool_calls.find_unmatched_turns(judgement.details):
+    if judgement is None or judgement.misses or differences.find_unmatched_turns(judgement.details):
         return ()
     turns = dict(enumerate(result.case.dialogue, start=1))
     lines = [

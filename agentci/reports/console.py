@@ -13,6 +13,7 @@ from agentci.model.result import CheckResult, Report
 from agentci.model.values import Problem
 from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_outcome, split_lines
+from agentci.reports.differences import FirstDifference, format_diff
 from agentci.reports.failures import (
     FALLEN_TITLE,
     LOST_TITLE,
@@ -26,7 +27,6 @@ from agentci.reports.failures import (
     list_fallen_scores,
     list_skipped,
 )
-from agentci.reports.first_difference import FirstDifference
 from agentci.reports.outcomes import summarize_repeats
 from agentci.reports.policy import POLICY_TITLE, list_policy_lines
 from agentci.reports.problems import render_problems
@@ -46,7 +46,6 @@ from agentci.reports.report_format import (
     is_invalid_input,
     list_case_names,
 )
-from agentci.reports.tool_calls import format_diff
 from agentci.reports.workflow_commands import render_group
 
 MAX_CASES = 10

@@ -25,10 +25,14 @@ from agentci.reports.comparison import (
     format_whole_config,
 )
 from agentci.reports.contents import show_case
-from agentci.reports.first_difference import FirstDifference, Reference, find_first_difference
+from agentci.reports.differences import (
+    FirstDifference,
+    Reference,
+    find_first_difference,
+    find_unmatched_turns,
+)
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes, rank_problem
 from agentci.reports.report_format import MAX_NAMES, filter_by_status, list_case_names
-from agentci.reports.tool_calls import find_unmatched_turns
 
 NEW_TITLE: Final = "New failures"
 LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()

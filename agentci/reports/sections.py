@@ -19,6 +19,7 @@ from agentci.model.result import Report
 from agentci.model.values import Problem, replace
 from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.comparison import describe_change
+from agentci.reports.differences import FirstDifference
 from agentci.reports.failures import (
     FALLEN_TITLE,
     LOST_TITLE,
@@ -33,7 +34,6 @@ from agentci.reports.failures import (
     list_fallen_scores,
     list_skipped,
 )
-from agentci.reports.first_difference import FirstDifference
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.report_format import (
     EvaluatorChecks,

@@ -20,8 +20,8 @@ from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
 from agentci.reports.contents import load_content
+from agentci.reports.differences import FirstDifference, format_more_differences
 from agentci.reports.failures import LOST_TITLE, LostChecks, format_changes, list_causes
-from agentci.reports.first_difference import FirstDifference, format_more_differences
 from agentci.reports.outcomes import (
     Amounts,
     CaseOutcome,
