@@ -1,6 +1,6 @@
 """Turn a config into evaluators and a gate that are ready to run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -158,8 +158,9 @@ def read_suite(document: YamlDocument, overrides: Overrides, programs: ProgramRe
 
     built = build_evaluators(document, overrides, programs)
     config = built.config
-    if config is None or any(problem.severity == "error" for problem in built.problems):
-        raise InputError(built.problems)
+    problems = (*built.problems, *_find_missing_paths(document, overrides))
+    if config is None or any(problem.severity == "error" for problem in problems):
+        raise InputError(problems)
     return Suite(
         file=document.file,
         evaluators=built.evaluators,
@@ -180,6 +181,18 @@ def read_suite(document: YamlDocument, overrides: Overrides, programs: ProgramRe
         places={key: document.place_of((key,)) for key in document.data},
         notices=built.problems,
     )
+
+
+def _find_missing_paths(document: YamlDocument, overrides: Overrides) -> Iterator[Problem]:
+    """Find keys without the path of the cases, whose checks would be missing without a word."""
+    for key in ("eval_set", "dataset"):
+        is_replaced = key == "eval_set" and overrides.eval_sets
+        if key in document.data and document.data[key] is None and not is_replaced:
+            yield Problem(
+                message=f"`{key}` has no value",
+                place=document.place_of((key,), key=True),
+                hint="name a file, or remove the key",
+            )
 
 
 def read_inputs(document: YamlDocument) -> Suite:

@@ -212,6 +212,23 @@ def find_unmatched_problems(unmatched: Sequence[CaseSummary]) -> Iterator[Proble
     )
 
 
+def find_lost_problems(suite: Suite, lost: Sequence[str]) -> Iterator[Problem]:
+    """Warn of runs that `agentci record --cases` recorded, if no config has eval cases.
+
+    Args:
+        lost: ids of the runs.
+    """
+    if lost:
+        were = "was" if len(lost) == 1 else "were"
+        yield Problem(
+            message=f"{format_count(len(lost), 'recorded run')} {were} recorded for eval cases, "
+            "but no `eval_set` is configured: nothing compares their calls",
+            place=suite.place,
+            hint="add `eval_set:` with the file of the eval cases",
+            severity="warning",
+        )
+
+
 def _find_closest(text: str, questions: Sequence[str]) -> str:
     """The question most similar to ``text``, on one short line; empty if none is similar."""
     from difflib import get_close_matches  # noqa: PLC0415 (most runs do not need it)

@@ -35,6 +35,7 @@ from agentci.runner.load_inputs import (
     RecordedRuns,
     find_expectation_problems,
     find_input_files,
+    find_lost_problems,
     find_uncovered_problems,
     find_unknown_cases,
     find_unmatched_problems,
@@ -359,7 +360,10 @@ def _plan_recordings(
         # Without traces, the rows of the dataset are the recorded runs.
         recorded_runs=len(_list_cases(checks)) if source.recordings else None,
     )
-    gate = replace(gate, unmatched=tuple(each.id for each in unmatched))
+    # Another config may have the eval cases of recorded runs that several configs share.
+    lost = () if source.known_ids or not is_own else tuple(matching.without_eval_set)
+    problems.update(dict.fromkeys(find_lost_problems(suite, lost)))
+    gate = replace(gate, unmatched=(*(each.id for each in unmatched), *lost))
     return PlannedSuite(gate=gate, checks=checks)
 
 

@@ -437,3 +437,13 @@ class TestImports:
             [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
         )
         assert loaded.stdout.split() == []
+
+
+@pytest.mark.parametrize("key", ["eval_set", "dataset"])
+def test_key_without_a_path_is_an_error(key: str) -> None:
+    config = f"checks: [{{no_secrets: true}}]\n{key}:\n"
+    assert _problems(config) == [
+        f"c.yaml:2:1: `{key}` has no value (name a file, or remove the key)"
+    ]
+    given = Overrides(eval_sets=("a.yaml",))
+    assert _suite("eval_set:\nchecks: [{no_secrets: true}]\n", given).eval_sets == ()

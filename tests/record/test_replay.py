@@ -326,9 +326,22 @@ def test_recording_may_be_for_the_cases_of_several_configs(gated: Path) -> None:
         (gated / f"{name}.eval.yaml").write_text(config)
     assert run_agentci(["run", "one.eval.yaml", "two.eval.yaml"], cwd=gated).code == 0
     assert run_agentci(["run", "one.eval.yaml"], cwd=gated).code == 3
-    # It says nothing of eval cases.
-    (gated / "one.eval.yaml").write_text("traces: traces/*\nchecks: [{no_secrets: true}]\n")
-    assert run_agentci(["run", "one.eval.yaml"], cwd=gated).code == 0
+
+
+def test_recording_for_cases_without_an_eval_set_is_a_warning(gated: Path) -> None:
+    config = "traces: traces/*\nchecks: [{no_secrets: true}]\n"
+    lost = "2 recorded runs were recorded for eval cases, but no `eval_set` is configured"
+    (gated / "one.eval.yaml").write_text(config)
+    ran = run_agentci(["run", "one.eval.yaml"], cwd=gated)
+    assert ran.code == 0
+    assert f"one.eval.yaml:1: warning: {lost}" in ran.out
+    (gated / "one.eval.yaml").write_text(f"{config}gate: {{on_skip: fail}}\n")
+    strict = run_agentci(["run", "one.eval.yaml"], cwd=gated)
+    assert strict.code == 1
+    assert "Quality gate failed: 2 recorded runs without an eval case" in strict.out
+    (gated / "two.eval.yaml").write_text(f"{config}eval_set: cases.yaml\n")
+    both = run_agentci(["run", "one.eval.yaml", "two.eval.yaml"], cwd=gated)
+    assert lost not in both.out
 
 
 def test_run_whose_eval_case_was_removed_is_an_error_of_the_checks_of_others(gated: Path) -> None:

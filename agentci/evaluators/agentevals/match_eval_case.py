@@ -41,7 +41,11 @@ SUPPLIED_QUESTION: Final = "the question is that of the eval case; the recording
 
 
 class EvalCaseMatcher:
-    """Matches the traces of a run with eval cases, one trace at a time."""
+    """Matches the traces of a run with eval cases, one trace at a time.
+
+    Attributes:
+        without_eval_set: ids of the cases that were recorded for eval cases, if there are none.
+    """
 
     def __init__(self, eval_set: EvalSet | None, *, has_one_trace: bool) -> None:
         """Index the eval cases.
@@ -57,6 +61,7 @@ class EvalCaseMatcher:
         self._ids = _UniqueIds()
         self._covered: set[str] = set()
         self._are_cases_recorded = False
+        self.without_eval_set: list[str] = []
 
     def make_case(self, trace: Trace, row: DatasetRow | None = None) -> Case:
         """Make the case of a trace, with its eval case or the reason why there is none.
@@ -69,10 +74,7 @@ class EvalCaseMatcher:
         if row is not None:
             trace = supply_questions(trace, [row.query])
         if isinstance(found, str):
-            if row is None and self._index is not None:
-                trace = self._check_eval_case_exists(trace)
-            case_id = self._ids.unique(row.id if row else _name_run(trace))
-            return Case(id=case_id, trace=trace, unmatched_reason=found, dataset_row=row)
+            return self._make_unmatched(trace, row, found)
         self._covered.add(found.id)
         if trace.asked:
             trace = _check_input(trace, found)
@@ -88,6 +90,14 @@ class EvalCaseMatcher:
             )
         trace = supply_questions(trace, [turn.user_text for turn in found.turns])
         return Case(id=self._ids.unique(found.id), trace=trace, expected=found, dataset_row=row)
+
+    def _make_unmatched(self, trace: Trace, row: DatasetRow | None, reason: str) -> Case:
+        if row is None and self._index is not None:
+            trace = self._check_eval_case_exists(trace)
+        case_id = self._ids.unique(row.id if row else _name_run(trace))
+        if row is None and self._index is None and trace.asked:
+            self.without_eval_set.append(case_id)
+        return Case(id=case_id, trace=trace, unmatched_reason=reason, dataset_row=row)
 
     def refuse_runs_of_others(self, known_ids: AbstractSet[str]) -> None:
         """Refuse runs that `agentci record --cases` recorded for other eval cases than these.
