@@ -178,6 +178,10 @@ def test_expected_calls_are_shown_with_their_matchers() -> None:
         ("[{id: a, input: x, call: []}]", "unknown key 'call' (did you mean 'calls'?)"),
         ("[{id: a, input: x, calls: [{tol: f, args: {}}]}]", "did you mean 'tool'?"),
         ("[{id: a, input: x, calls: [5]}]", "a call must be a name or a mapping, not 5"),
+        (
+            "[{id: a, input: x, calls: [{get: }]}]",
+            "`get` has no arguments (write `get` for any arguments, or `get: {}` for none)",
+        ),
         ("[{id: a, input: x, calls: {scope: run}}]", "`scope` has no meaning for one turn"),
         ("[{id: a, input: x, checks: [latncy: 5s]}]", "did you mean 'max_latency'?"),
         ("[{id: a, input: x, checks: [max_latency: 5]}]", "add a unit: `5s`"),

@@ -425,7 +425,8 @@ def _find_candidates(
                 id=named or case.id, state=REFUSED, file=file, target=target, reason=problem
             )
             continue
-        if dialogue in dialogues or (named is not None and named in seen):
+        # Cases that were recorded with ids of their own may ask the same.
+        if (dialogue in dialogues) if named is None else (named in seen):
             continue
         dialogues.add(dialogue)
         name = name_new_case(case, [*owners, *seen])

@@ -375,7 +375,7 @@ class _CallReader:
             return {"tool": ""}
         (first, value), *others = written.items()
         if not others and first not in RESERVED:
-            return {"tool": first} if value is None else {"tool": first, "args": value}
+            return self._expand_short(first, value, path)
         call = {ALIASES.get(key, key): each for key, each in written.items()}
         if len(call) < len(written):
             self._problems.add(
@@ -389,6 +389,13 @@ class _CallReader:
             hint = suggest_name(first, RESERVED) or "add `tool: NAME`"
             self._problems.add(path, "the call has no `tool`", hint)
         return call
+
+    def _expand_short(self, tool: str, args: Json, path: KeyPath) -> JsonObject:
+        if args is not None:
+            return {"tool": tool, "args": args}
+        hint = f"write `{tool}` for any arguments, or `{tool}: {{}}` for none"
+        self._problems.add((*path, tool), f"`{tool}` has no arguments", hint)
+        return {"tool": tool}
 
     def _read_pattern(self, call: JsonObject, path: KeyPath, args_key: str) -> CallPattern:
         tools = _read_names(call.get("tool", ""), (*path, "tool"), self._problems)

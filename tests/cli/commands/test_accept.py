@@ -179,6 +179,17 @@ def test_ids_are_unambiguous(tmp_path: Path) -> None:
     ]
 
 
+def test_recorded_cases_that_ask_the_same_are_all_accepted(tmp_path: Path) -> None:
+    named = tuple(
+        otlp("Hi", "Hello", trace=trace, attributes={"agentevals.eval.case.id": name})
+        for trace, name in enumerate(("a", "b"), start=1)
+    )
+    ran = accept(tmp_path, "--all", traces=named)
+    assert "Accepted 2 cases in evals/cases.yaml" in ran.out
+    assert "unchanged: b" in accept(tmp_path, traces=named).out
+    assert passes(tmp_path, "evals/cases.yaml")
+
+
 def test_new_question_does_not_replace_the_only_case(tmp_path: Path) -> None:
     accept(tmp_path, "--all", traces=TRACES[:1])
     ran = accept(tmp_path, "--all", "--update", traces=TRACES[1:])

@@ -212,10 +212,6 @@ def test_one_matcher_may_be_for_all_arguments() -> None:
     assert not verdict(written, call("f", b=1))
 
 
-def test_bare_name_with_null_compares_no_arguments() -> None:
-    assert verdict([{"f": None}], call("f", a=1))
-
-
 def test_arguments_that_are_no_object_have_the_name_value() -> None:
     assert verdict([{"f": {"value": "x"}}], RecordedCall(name="f", args="x"))
 
