@@ -343,6 +343,7 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
         f"      - uses: {CHECKOUT}",
         "        with:",
         "          persist-credentials: false",
+        "          fetch-depth: 0 # to list removed cases and looser thresholds",
     ]
     if command:
         lines += _make_install_steps(project, folder)
