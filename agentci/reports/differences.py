@@ -39,6 +39,8 @@ MAX_CALLS = 40
 MAX_WHOLE_CALL: Final = 80
 MAX_DEPTH: Final = 20
 _CONTAINERS: Final = (Mapping, list, tuple)
+# Values in a formatted call; a text may be cut off.
+_LITERALS: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)|\b(?:true|false|null)\b|-?\b\d[\d.eE+-]*')
 
 _Call: TypeAlias = tuple[str, Json]
 _Pair: TypeAlias = tuple[_Call | None, _Call | None]
@@ -336,6 +338,7 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
     Attributes:
         turn: counted from 1.
         lines: of a call, or of the answer from the first sentence on that differs.
+        kind: of calls, what differs without the values: tools and arguments.
         shown: how many calls they are of.
         total: how many calls differ in the turn.
     """
@@ -343,6 +346,7 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
     turn: int
     reference: Reference
     lines: tuple[str, ...]
+    kind: str = ""
     shown: int = 1
     total: int = 1
 
@@ -431,6 +435,7 @@ def _find_differences(content: RunContent, reference: Reference) -> FirstDiffere
                     turn=number,
                     reference=own,
                     lines=tuple(line for row in shown for line in _format_row(row, own)),
+                    kind="; ".join(map(_describe_kind, shown)),
                     shown=len(shown),
                     total=len(rows),
                 )
@@ -511,6 +516,11 @@ def _format_row(row: ToolCallRow, reference: Reference) -> Iterator[str]:
     else:
         for sign, _, call in (line.partition(" ") for line in list_sides(row)):
             yield from _format(sign, call)
+
+
+def _describe_kind(row: ToolCallRow) -> str:
+    """Describe a row without values: ``differs: - refund(amount=#) + refund(amount=#)``."""
+    return f"{row.mark}: {_LITERALS.sub('#', ' '.join(list_sides(row)))}"
 
 
 def _split(text: str | None) -> list[str]:

@@ -38,6 +38,7 @@ NEW_TITLE: Final = "New failures"
 LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
 FALLEN_TITLE: Final = "Score fell, still passing"
 MAX_FALLEN_SCORES: Final = 5
+MAX_CALL_CHARACTERS: Final = 120
 
 # Config, evaluator and case.
 _CheckKey: TypeAlias = tuple[str, str, str]
@@ -69,13 +70,13 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     Attributes:
         case: the worst of them, which the other attributes describe.
-        others: ids of the others.
+        others: ids of the others, with their calls that differ if these have other values.
         checks: its failed ones, required before advisory, the worst first.
         difference: what differs first; None if nothing does or if that is not known.
     """
 
     case: CaseOutcome
-    others: tuple[str, ...]
+    others: tuple[tuple[str, str], ...]
     checks: tuple[FailedCheck, ...]
     difference: FirstDifference | None
 
@@ -86,16 +87,21 @@ class Cause(Struct, frozen=True, kw_only=True):
         found = next((turn.question for turn in summary.dialogue if turn.question), "")
         return "" if found == summary.id else found
 
-    def format_others(self, write: Callable[[str], str]) -> str:
-        """Format ``2 more cases fail in the same way: a, b``; empty for none.
+    def format_others(self, write: Callable[[str], str], write_calls: Callable[[str], str]) -> str:
+        """Format ``2 more cases fail in the same way: a, b (- f(x=1) + f(x=2))``, or nothing.
 
         Args:
             write: escapes the id of a case.
+            write_calls: escapes the calls that differ.
         """
         if not self.others:
             return ""
         verb = "fails" if len(self.others) == 1 else "fail"
-        names = list_case_names(self.others, write)
+        calls = dict(self.others)
+        names = list_case_names(
+            [id_ for id_, _ in self.others],
+            lambda id_: f"{write(id_)} ({write_calls(calls[id_])})" if calls[id_] else write(id_),
+        )
         return f"{format_count(len(self.others), 'more case')} {verb} in the same way: {names}"
 
 
@@ -108,7 +114,7 @@ class LostChecks(Struct, frozen=True, kw_only=True):
         checks: their number.
         cases: ids.
         changed: those of them whose answer changed, if no earlier checks have them.
-        difference: of the first of these.
+        difference: of the first of these that no failed check shows.
     """
 
     evaluator: str
@@ -159,16 +165,33 @@ class Causes(Struct, frozen=True, kw_only=True):
         case, *others = group
         failed = [each for each in case.problems if each.status == "failed"]
         reference: Reference = "baseline" if any(map(self.is_new, failed)) else "expected"
-        difference = find_first_difference(show_case(self.report, case.results).content, reference)
+        difference = self._find_difference(case, reference)
+        named = [
+            (each.summary.id, self._describe_calls(each, reference, difference))
+            for each in others[:MAX_NAMES]
+        ]
         return Cause(
             case=case,
-            others=tuple(each.summary.id for each in others),
+            others=(*named, *((each.summary.id, "") for each in others[MAX_NAMES:])),
             checks=tuple(
                 self._describe_check(each, quotes=difference is None)
                 for each in sorted(failed, key=self.is_new, reverse=True)
             ),
             difference=difference,
         )
+
+    def _find_difference(self, case: CaseOutcome, reference: Reference) -> FirstDifference | None:
+        return find_first_difference(show_case(self.report, case.results).content, reference)
+
+    def _describe_calls(
+        self, case: CaseOutcome, reference: Reference, shown: FirstDifference | None
+    ) -> str:
+        """Describe the calls of a case that differ, on one line; empty if they are as shown."""
+        difference = self._find_difference(case, reference)
+        calls = difference and difference.calls
+        if not calls or (shown and shown.calls and shown.calls.lines == calls.lines):
+            return ""
+        return truncate.short(" ".join(calls.lines), MAX_CALL_CHARACTERS)
 
     def _describe_check(self, result: CheckResult, *, quotes: bool) -> FailedCheck:
         change = self.changes.get(_make_key(result))
@@ -290,6 +313,8 @@ def _list_lost(report: Report) -> Iterator[LostChecks]:
     for (evaluator, _, reason), changes in groups.items():
         cases = tuple(dict.fromkeys(each.case for each in changes))
         found = [changed.pop(each) for each in cases if each in changed]
+        # What a failed check shows is above already.
+        unseen = next((each for each in found if not each.problems), found[0] if found else None)
         yield LostChecks(
             evaluator=evaluator,
             change=_describe_changes(changes),
@@ -297,7 +322,7 @@ def _list_lost(report: Report) -> Iterator[LostChecks]:
             checks=len(changes),
             cases=cases,
             changed=tuple(each.summary.id for each in found),
-            difference=_find_difference(report, found[0]) if found else None,
+            difference=None if unseen is None else _find_difference(report, unseen),
         )
 
 

@@ -20,6 +20,7 @@ from agentci.model.trace import Milliseconds, TokenTotals
 from agentci.model.values import IdentityKey
 from agentci.reports.check_text import format_reason
 from agentci.reports.contents import group_by_case, show_case
+from agentci.reports.differences import find_first_difference
 from agentci.reports.report_format import (
     USD_DIGITS,
     format_path,
@@ -27,10 +28,13 @@ from agentci.reports.report_format import (
     has_several_configs,
 )
 
-# What differs between cases that fail for the same reason.
-_VALUES: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|'[^']*'|\([^()]*\)|[\d.]+")
+# Numbers and arguments of calls (`city='Rome'`) differ between cases that fail for the same reason.
+# What else is quoted, as an answer, is the reason.
+_KEPT_AND_MASKED: Final = re.compile(
+    r"(?<!=)(`[^`]*`|\"[^\"]*\"|'[^']*')|(?<==)(?:\"[^\"]*\"|'[^']*')|[\d.]+"
+)
 
-_ClusterKey: TypeAlias = tuple[tuple[str, str, str, str], ...]
+_ClusterKey: TypeAlias = tuple[tuple[str, str, str, str, str], ...]
 
 
 class Amounts(Struct, frozen=True, kw_only=True):
@@ -52,6 +56,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         models: that the agent called, in order.
         tags: labels of the case.
         cluster: shared by cases that fail for the same reasons, from 0; None if none fails.
+        calls_kind: of a case that fails, which tools and arguments differ first, without values.
     """
 
     summary: CaseSummary
@@ -63,6 +68,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...]
     tags: tuple[str, ...]
     cluster: int | None
+    calls_kind: str
 
     @property
     def problems(self) -> tuple[CheckResult, ...]:
@@ -90,7 +96,11 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
     for results in group_by_case(report.value.results):
         shown = show_case(report.value, results)
         before = shown.before
-        key = _make_cluster_key(results)
+        fails = any(each.status in ("failed", "errored") for each in results)
+        difference = find_first_difference(shown.content, "baseline") if fails else None
+        calls = difference and difference.calls
+        kind = calls.kind if calls else ""
+        key = _make_cluster_key(results, kind)
         found.append(
             CaseOutcome(
                 summary=shown.summary,
@@ -104,23 +114,30 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
                 models=_list_models(shown.content),
                 tags=shown.content.tags,
                 cluster=clusters.setdefault(key, len(clusters)) if key else None,
+                calls_kind=kind,
             )
         )
     return tuple(found)
 
 
-def _make_cluster_key(results: Sequence[CheckResult]) -> _ClusterKey:
+def _make_cluster_key(results: Sequence[CheckResult], calls_kind: str) -> _ClusterKey:
     """Describe why a case fails, without the values that differ between cases; empty if not."""
     return tuple(
-        (each.config, each.evaluator.name, each.status, mask_values(format_reason(each)))
+        (
+            each.config,
+            each.evaluator.name,
+            each.status,
+            mask_values(format_reason(each)),
+            calls_kind,
+        )
         for each in results
         if each.status in ("failed", "errored")
     )
 
 
 def mask_values(reason: str) -> str:
-    """Replace the values of a reason that differ between cases, so that equal causes are equal."""
-    return _VALUES.sub("#", reason)
+    """Replace numbers and arguments in a reason, so that equal causes are equal."""
+    return _KEPT_AND_MASKED.sub(lambda match: match[1] or "#", reason)
 
 
 def _measure(content: RunContent) -> Amounts:

@@ -368,7 +368,9 @@ def _render_cause(cause: Cause, report: Report, report_url: str) -> str:
     lines = [_render_check(each, several=several) for each in cause.checks[:MAX_CHECKS]]
     if more := len(cause.checks) - len(lines):
         lines.append(f"- and {format_count(more, 'more check')}\n")
-    if others := cause.format_others(lambda case: format_case_link(case, report_url)):
+    if others := cause.format_others(
+        lambda case: format_case_link(case, report_url), markdown_code
+    ):
         lines.append(f"- {others}\n")
     return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference)}"
 

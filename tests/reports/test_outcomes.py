@@ -8,7 +8,9 @@ from agentci.gate.aggregation import aggregate_repeats
 from agentci.model.requests import Repetition
 from agentci.model.result import (
     BaselineCheck,
+    CallContent,
     CheckResult,
+    ExpectedCall,
     Report,
     RunContent,
     RunInfo,
@@ -17,6 +19,7 @@ from agentci.model.result import (
 from agentci.model.trace import ModelStep, RunSpan, TokenTotals
 from agentci.model.values import replace
 from agentci.reports.contents import StoredContents
+from agentci.reports.failures import list_causes
 from agentci.reports.json_report import JsonReport
 from agentci.reports.outcomes import (
     format_metrics,
@@ -97,10 +100,13 @@ def _run(ms: float | None, tokens: int | None = None, *, turns: int = 1) -> RunC
     )
 
 
-def _report(*pairs: tuple[RunContent, RunContent | None]) -> Report:
+def _report(*pairs: tuple[RunContent, RunContent | None], reason: str = "") -> Report:
+    """A report of these runs and their baselines; with a reason, its checks fail."""
     chunks, results, baseline = Chunks(), [], {}
     for number, (now, before) in enumerate(pairs):
         result = make_result("passed", 1.0, case=f"c{number}")
+        if reason:
+            result = make_result("failed", 0.0, case=f"c{number}", misses=[reason])
         content = chunks.append(encode_content(now))
         results.append(replace(result, case=replace(result.case, content=content)))
         if before is not None:
@@ -179,7 +185,53 @@ def test_calls_of_other_tools_are_another_cause() -> None:
     assert clusters == [0, 0, 1]
 
 
-def test_cases_that_differ_only_in_values_share_a_cluster() -> None:
+def test_other_answers_are_another_cause() -> None:
+    reasons = ("expected 'Yes', got 'No'", "expected 'Yes', got 'Our password is 123'")
+    results = [
+        make_result("failed", 0.1, case=f"c{number}", misses=[reason])
+        for number, reason in enumerate(reasons)
+    ]
+    clusters = [each.cluster for each in list_case_outcomes(make_report(results))]
+    assert clusters == [0, 1]
+
+
+def _call_content(called: str, **arguments: str) -> RunContent:
+    """A run that should refund 8.50 EUR after it found the order."""
+    find = CallContent(name="find_order", arguments={"id": "1"})
+    return RunContent(
+        turns=(
+            TurnContent(
+                user="Refund it.",
+                answer="Done.",
+                expected_calls=(
+                    ExpectedCall(name="find_order", arguments={"id": "1"}),
+                    ExpectedCall(name="refund", arguments={"amount": "8.50 EUR"}),
+                ),
+                calls=(find, CallContent(name=called, arguments=arguments)) if called else (find,),
+            ),
+        )
+    )
+
+
+def test_calls_that_differ_in_other_ways_are_other_causes() -> None:
+    # The reason of `case:calls` does not name the call.
+    report = _report(
+        (_call_content("refund", amount="85.00 EUR"), None),
+        (_call_content("refund", amount="9.50 EUR"), None),
+        (_call_content(""), None),
+        (_call_content("refund", currency="EUR"), None),
+        reason="1 of 2 expected calls (precision 1, recall 0.5, F1 0.67)",
+    )
+    outcomes = list_case_outcomes(report)
+    assert [each.cluster for each in outcomes] == [0, 0, 1, 2]
+    cause = list_causes(report).describe(list_causes(report).new[0])
+    assert cause.format_others(str, str) == (
+        "1 more case fails in the same way: c1"
+        ' (- refund(amount="8.50 EUR") + refund(amount="9.50 EUR"))'
+    )
+
+
+def test_cases_that_differ_only_in_numbers_share_a_cluster() -> None:
     reasons = ("no tool returned 4.95", "no tool returned `x`", "no tool returned 7", "other")
     results = [
         make_result("failed", 0.1, case=f"c{number}", misses=[reason])
@@ -187,7 +239,7 @@ def test_cases_that_differ_only_in_values_share_a_cluster() -> None:
     ]
     results += [make_result("passed", 1.0, case="ok"), make_result("errored", case="odd")]
     clusters = [each.cluster for each in list_case_outcomes(make_report(results))]
-    assert clusters == [0, 0, 0, 1, None, 2]
+    assert clusters == [0, 1, 0, 2, None, 3]
 
 
 def test_problems_of_a_case_are_worst_first() -> None:

@@ -130,7 +130,7 @@ class PageData:
             id_: number for number, id_ in enumerate(report.evaluator_calls.json_by_check)
         }
         self._details_left = MAX_PASSED_DETAILS
-        self._causes: dict[tuple[str, str], int] = {}
+        self._causes: dict[tuple[str, str, str], int] = {}
 
     def render_blocks(self) -> Iterator[Markup]:
         """Yield a script element per block of cases."""
@@ -211,7 +211,9 @@ class PageData:
         return {
             "id": case.id,
             "block": list(block),
-            "checks": [self._make_check(each, numbers) for each in outcome.results],
+            "checks": [
+                self._make_check(each, numbers, outcome.calls_kind) for each in outcome.results
+            ],
             **_drop_empty(
                 {
                     "question": question,
@@ -225,7 +227,9 @@ class PageData:
             ),
         }
 
-    def _make_check(self, result: CheckResult, numbers: "_Numbering") -> JsonObject:
+    def _make_check(
+        self, result: CheckResult, numbers: "_Numbering", calls_kind: str
+    ) -> JsonObject:
         before = self._report.baseline.get(result.id)
         scored = result.status in {"passed", "failed"} or result.is_measurement
         calls = self._report.evaluator_calls
@@ -234,7 +238,7 @@ class PageData:
         short = shorten_quotes(reason, result) if reason else ""
         cause = None
         if result.status in ("failed", "errored"):
-            key = (result.evaluator.name, mask_values(reason))
+            key = (result.evaluator.name, mask_values(reason), calls_kind)
             cause = self._causes.setdefault(key, len(self._causes))
         return {
             "id": result.id,
