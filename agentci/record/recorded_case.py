@@ -15,7 +15,7 @@ from agentci._util.files import SpooledChunks
 from agentci._util.text.format import format_count
 from agentci._util.text.json_document import JSON_TYPE_NAMES
 from agentci._util.text.json_text import dumps_compact
-from agentci._util.text.suggest import quote_name, suggest_name
+from agentci._util.text.suggest import find_nearest, quote_name, suggest_name
 from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import plain_data
 from agentci.errors import InputError, RecordingError
@@ -53,8 +53,11 @@ class RecordCase(Struct, frozen=True, kw_only=True):
     is_named: bool = True
 
 
-def read_cases(data: bytes, *, file: str) -> tuple[RecordCase, ...]:
+def read_cases(data: bytes, *, file: str, needs_input: bool = False) -> tuple[RecordCase, ...]:
     """Read a file with cases; other keys than ``id`` and ``input`` are for other tools.
+
+    Args:
+        needs_input: whether the command asks for the input of each case.
 
     Raises:
         InputError: with a problem for each invalid case, or if there are none or too many.
@@ -66,6 +69,8 @@ def read_cases(data: bytes, *, file: str) -> tuple[RecordCase, ...]:
             message, hint = f"more than {MAX_CASES:,} cases", "split the file"
             raise InputError.from_message(message, place=place, hint=hint)
         case = _read_case(value, number)
+        if needs_input and isinstance(case, RecordCase) and not (case.input or "").strip():
+            case = _describe_missing_input(value, number)
         if isinstance(case, str):
             problems.append(Problem(message=case, place=place, hint=HINT))
         elif case.id in cases:
@@ -137,6 +142,18 @@ def _read_yaml_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
         message = "found no list of cases"
         raise InputError.from_message(message, place=root.place, hint=HINT)
     yield from ((each, root.place) for each in value)
+
+
+def _describe_missing_input(value: Json, number: int) -> str:
+    """Say that a case has no text for ``{input}``, and which key was probably meant."""
+    found = ""
+    if isinstance(value, Mapping):
+        if value.get("input") is not None:
+            return f"`input` of case {number} is empty"
+        others = (key for key in value if key != "input")
+        found = next((key for key in others if find_nearest(key, ["input"])), "")
+    meant = f"; did you mean `input` instead of `{found}`?" if found else ""
+    return f"case {number} has no `input`, which the command asks for{meant}"
 
 
 def _read_case(value: Json, number: int) -> RecordCase | str:

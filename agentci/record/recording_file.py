@@ -56,6 +56,10 @@ class EarlierRecording:
         content = read_file(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
         return cls([line for line in content.decode("utf-8", "replace").split("\n") if line])
 
+    def list_cases(self) -> list[str]:
+        """Return the ids of its cases."""
+        return sorted(frozenset().union(*self._cases))
+
     def select(self, case: str) -> list[str]:
         """Return the lines of a case."""
         return [line for line, cases in zip(self._lines, self._cases, strict=True) if case in cases]

@@ -346,7 +346,7 @@ class TestMissingBaseline:
         why = (
             f"baseline not found: no results of {M1[:12]} or an "
             "earlier commit: neither the cache nor a run of the workflow on GitHub has any (see "
-            "docs/baselines.md for how a workflow keeps its results)"
+            "agentci's docs/baselines.md for how a workflow keeps its results)"
         )
         assert (ran.code, compared(ran)["no_baseline"]) == (0, why)
         assert why in ran.results["decision"]["notes"]

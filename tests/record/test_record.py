@@ -16,6 +16,7 @@ from unittest.mock import patch
 import pytest
 
 from agentci.model.trace import Trace
+from agentci.model.values import Place
 from examples.agents.mock_model import MockModel, mock_model
 from tests._util.http.servers import Answer, script, serve
 from tests.helpers.support import ROOT, run_agentci
@@ -41,6 +42,8 @@ WEATHER_TURN = (
 )
 THANKS_TURN: tuple[str, list[tuple[str, object]], str] = ("Thanks", [], "You asked: Thanks")
 APIS = ("chat", "responses", "anthropic", "gemini")
+
+NO_INPUT = "case 2 has no `input`, which the command asks for"
 
 
 @pytest.fixture
@@ -434,6 +437,39 @@ def test_single_case_replaces_only_its_own_recording(tmp_path: Path, model: Mock
     assert after.keys() == {"a", "b"}
     assert after["a"].id == before[0].id
     assert after["b"].id != before[1].id
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("inputs", f"{NO_INPUT}; did you mean `input` instead of `inputs`?"),
+        ("question", NO_INPUT),
+        ("input", "`input` of case 2 is empty"),
+    ],
+)
+def test_case_without_an_input_is_refused_where_the_command_asks_for_it(
+    key: str, message: str, tmp_path: Path, model: MockModel
+) -> None:
+    cases = [{"id": "first", "input": "Hi"}, {"id": "a", key: " "}]
+    (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)))
+    ran = record(tmp_path, model, "chat", "{input}", options=("--cases", "cases.jsonl"))
+    [problem] = ran.problems
+    assert (problem.message, problem.place) == (message, Place(file="cases.jsonl", line=2))
+    assert not (tmp_path / OUT).exists()
+
+
+def test_recording_names_the_cases_that_it_no_longer_has(tmp_path: Path, model: MockModel) -> None:
+    (tmp_path / "cases.jsonl").write_text('{"id": "a", "input": "Hi"}\n{"id": "b", "input": "Hey"}')
+    assert record(tmp_path, model, "chat", "{input}", options=("--cases", "cases.jsonl")).code == 0
+    again = record(tmp_path, model, "chat", "Hi", options=("--case", "b"))
+    assert (again.code, "no longer" in again.err) == (0, False)
+    assert len(read_traces(tmp_path / OUT)) == 2
+    replaced = record(tmp_path, model, "chat", "Hi")
+    assert replaced.code == 0
+    assert replaced.err == (
+        f"warning: {OUT} no longer has 2 recorded cases: a, b; with --case ID, a recording keeps "
+        "its other cases\n"
+    )
 
 
 def test_output_of_a_failed_case_is_shown(tmp_path: Path, model: MockModel) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from agentci._util.files import write_to_stream
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import find_nearest, quote_name
-from agentci._util.text.truncate import short
+from agentci._util.text.truncate import short, truncate_list
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, limit_input, read_file
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
@@ -42,7 +43,7 @@ from agentci.record.recording_file import (
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayMode, read_requests
 from agentci.record.request_file import remove_other_cases, write_requests
-from agentci.reports.report_format import format_problem
+from agentci.reports.report_format import MAX_NAMES, format_problem
 
 EXIT_FAILED: Final = 1
 EXIT_INCOMPLETE: Final = 3
@@ -73,6 +74,7 @@ REPLAY_HINT: Final = "record again with a key if the change is wanted, or use --
 OUTPUT_LINES: Final = 10
 MAX_QUESTION: Final = 80
 NO_ANSWER_HINT: Final = "check that the agent ends with an answer of the model"
+ONE_CASE_HINT: Final = "with --case ID, a recording keeps its other cases"
 FEWER_CASES_HINT: Final = "record fewer cases at once"
 
 
@@ -152,6 +154,7 @@ def make_recording(
     folder = _find_requests_folder(options, workspace)
     recorded = None if options.replay is None else read_requests(folder, workspace)
     writer = _make_writer(options, cases, path, workspace)
+    before = [] if options.case_ids else _list_earlier_cases(path, workspace)
 
     def keep(found: RecordedCase) -> None:
         writer.add(found.lines, has_runs=bool(found.source))
@@ -182,7 +185,8 @@ def make_recording(
     writer.finish(traces, has_runs=any(each.source for each in found))
     if options.replay is None and any(each.requests for each in found) and not options.case_ids:
         remove_other_cases(folder, [each.case for each in found])
-    _show_recording(found, name, session, replaces_file=writer.replaces_file)
+    removed = [each for each in before if each not in {one.case for one in found}] if traces else []
+    _show_recording(found, name, session, removed=removed, replaces_file=writer.replaces_file)
     number = interruption.signal_number
     return Recording(
         file=name,
@@ -239,13 +243,20 @@ def _make_writer(
     path: ResolvedPath,
     workspace: Workspace,
 ) -> RecordingWriter:
-    is_part = bool(options.cases and options.case_ids)
+    is_part = bool(options.case_ids)
     earlier = EarlierRecording()
     if is_part or options.replay is not None:
         with limit_input(workspace.display_path(path.path)):
             earlier = EarlierRecording.read(path, workspace)
     kept = earlier.select_others((each.id for each in cases), named=True) if is_part else ()
     return RecordingWriter(path, workspace, kept=kept, earlier=earlier)
+
+
+def _list_earlier_cases(path: ResolvedPath, workspace: Workspace) -> list[str]:
+    """Return the ids of the cases in the file; none if it cannot be read, as it is replaced."""
+    with suppress(InputError):
+        return EarlierRecording.read(path, workspace).list_cases()
+    return []
 
 
 def _keep_equal_runs(
@@ -265,9 +276,18 @@ def _keep_equal_runs(
 
 
 def _show_recording(
-    found: Sequence[RecordedCase], file: str, session: Session, *, replaces_file: bool
+    found: Sequence[RecordedCase],
+    file: str,
+    session: Session,
+    *,
+    removed: Sequence[str],
+    replaces_file: bool,
 ) -> None:
-    """Print what came in as `agentci show` does, how much it is, and the problems."""
+    """Print what came in as `agentci show` does, how much it is, and the problems.
+
+    Args:
+        removed: cases that the file had before.
+    """
     if any(each.source for each in found):
         from agentci.cli.commands.show import format_recording  # noqa: PLC0415 (after the agent)
 
@@ -282,6 +302,11 @@ def _show_recording(
     problems = "".join(map(_format_problems, found))
     ignored = (escape_for_log_line(format_problem(each)) for each in _find_ignored_inputs(found))
     problems += "".join(f"{line}\n" for line in ignored)
+    if removed:
+        names = ", ".join(truncate_list(removed, MAX_NAMES))
+        message = f"{file} no longer has {format_count(len(removed), 'recorded case')}: {names}"
+        problem = Problem(message=message, hint=ONE_CASE_HINT, severity="warning")
+        problems += f"{escape_for_log_line(format_problem(problem))}\n"
     write_to_stream(problems, session.services.err)
 
 
@@ -293,12 +318,13 @@ def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCas
         named = tuple(RecordCase(id=each, input=None) for each in options.case_ids)
         return named or (NO_CASE,)
     found: dict[str, RecordCase] = {}
+    needs_input = any(INPUT_PLACE in word for word in options.command)
     for given in options.cases:
         path = workspace.resolve_given(Path(given), named=f"--cases {given}")
         name = workspace.display_path(path.path)
         with limit_input(name):
             data = read_file(path, name=name, limit_bytes=MAX_CASES_BYTES)
-            read = read_cases(data, file=name)
+            read = read_cases(data, file=name, needs_input=needs_input)
         if twice := [case.id for case in read if case.id in found]:
             message = f"{name}: another file has a case {quote_name(twice[0])}, too"
             raise InputError.from_message(message, hint=OWN_ID_HINT)
