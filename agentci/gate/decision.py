@@ -102,9 +102,10 @@ def _group_config_results(
     )
 
 
-# A remark does not decide; what is lost is part of the summary of a gate that passes.
+# A remark does not decide; what is lost or unknown is part of the summary of a gate that passes,
+# and what is unknown else a remark.
 ReasonKind: TypeAlias = Literal[
-    "input", "interrupted", "failed", "nothing", "errored", "remark", "lost"
+    "input", "interrupted", "failed", "nothing", "errored", "remark", "lost", "unknown"
 ]
 
 # Allowance for floating-point error in sums; thresholds are never this fine.
@@ -465,11 +466,14 @@ def _format_shard_summary(judged: ResultsByPolicy) -> str:
 
 
 def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: FailOn) -> Decision:
-    lost = [each.text for each in reasons if each.kind == "lost"]
-    reasons = [each for each in reasons if each.kind != "lost"]
+    lost = [each.text for each in reasons if each.kind in ("lost", "unknown")]
+    unknown = [GateReason("remark", each.text) for each in reasons if each.kind == "unknown"]
+    reasons = [each for each in reasons if each.kind not in ("lost", "unknown")]
     failing = [each for each in reasons if each.kind in _FAILING_KINDS[fail_on]]
     failing.sort(key=lambda each: _KINDS_BY_PRIORITY.index(each.kind))
     ignored = [each for each in reasons if each.kind not in (*_FAILING_KINDS[fail_on], "remark")]
+    if failing or ignored:
+        reasons += unknown
     return Decision(
         passed=not failing,
         exit_code=_EXIT_CODES[failing[0].kind] if failing else 0,

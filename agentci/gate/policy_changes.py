@@ -191,8 +191,9 @@ def add_fail_on(
         policy: of the parts; None if they were not compared.
         merged: of the merge.
     """
-    if policy is None or merged is None:
-        return policy or merged
+    is_known = policy is not None and (policy.required or not policy.unavailable)
+    if policy is None or merged is None or not is_known:
+        return merged or policy
     own = (each for each in merged.loosened if each.subject == FAIL_ON)
     return replace(policy, loosened=tuple(dict.fromkeys((*policy.loosened, *own))))
 
@@ -211,7 +212,7 @@ def find_policy_reasons(comparison: PolicyComparison | None) -> Iterator[GateRea
         return
     if comparison.unavailable:
         text = f"the policy of the base is unknown: {comparison.unavailable}"
-        yield GateReason("failed" if comparison.required else "remark", text)
+        yield GateReason("failed" if comparison.required else "unknown", text)
     for text in comparison.missing:
         yield GateReason("failed", text)
     failing = [each for each in comparison.loosened if each.fails]

@@ -133,7 +133,14 @@ class TestWithoutBaseline:
         request = make()
         request.check_out(depth=1)
         ran = request.step("run")
-        assert (ran.code, ran.results["policy"]) == (0, None)
+        assert ran.code == 0
+        verdict = (
+            "Quality gate passed: 5 of 6 checks passed, the policy of the base is unknown: the "
+            "checkout does not have the base commit (set `baseline: base`, or `fetch-depth: 0`)"
+        )
+        assert f"{verdict}\n" in ran.out
+        comment = (ran.folder / "agentci-results/comment.md").read_text()
+        assert verdict in comment.splitlines()[0].replace("\\", "")
         assert asked_for_policy(hub) == []
 
     @pytest.mark.parametrize("switch", [{"on_loosened": "fail"}, {"policy": "base"}])

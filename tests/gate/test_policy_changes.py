@@ -385,7 +385,7 @@ class TestReasons:
         )
         assert second.kind == "remark"
 
-    @pytest.mark.parametrize(("required", "kind"), [(True, "failed"), (False, "remark")])
+    @pytest.mark.parametrize(("required", "kind"), [(True, "failed"), (False, "unknown")])
     def test_unknown_policy_fails_where_it_decides(self, required: bool, kind: str) -> None:
         [reason] = find_policy_reasons(
             PolicyComparison(base="base", unavailable="no git", required=required)

@@ -311,11 +311,8 @@ class PolicyCheck:
             return BasePolicy(where=where, unavailable=f"{error.problems[0]}")
         return BasePolicy(where=where, found=found)
 
-    def _find_in_git(self, evaluated: str, suites: Sequence[LoadedSuite]) -> BasePolicy | None:
-        """Find the base of a pull request in the checkout's repository, without network access.
-
-        None without it, unless a config of the run relies on it.
-        """
+    def _find_in_git(self, evaluated: str, suites: Sequence[LoadedSuite]) -> BasePolicy:
+        """Find the base of a pull request in the checkout's repository, without network access."""
         event = read_event(self._workflow.context)
         others = [f"origin/{event.base_branch}"] if event.base_branch else []
         others += [event.base_sha] if event.base_sha else []
@@ -326,8 +323,7 @@ class PolicyCheck:
                 return self._load(self.files.fetch(base), suites)
         except (UnreachableError, NoBaseFilesError) as error:
             why = f"{error}"
-        relies = any(map(_relies_on_base, self._head.values()))
-        return BasePolicy(where=PULL_REQUEST_BASE, unavailable=why) if relies else None
+        return BasePolicy(where=PULL_REQUEST_BASE, unavailable=why)
 
 
 def compare_with_results(
