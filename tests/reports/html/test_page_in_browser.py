@@ -423,6 +423,22 @@ class TestOverview:
         assert len(widths) == 3
         assert min(widths) >= 140
 
+    @pytest.mark.parametrize("width", [360, 1280])
+    def test_labels_leave_room_for_the_name_of_a_case(self, show: Show, width: int) -> None:
+        page = show(conversation_report(), width=width)
+        cut = page.run("""[...document.querySelectorAll('.case .line')].filter((line) => {
+          const name = line.querySelector('a');
+          name.textContent = 'warranty_drill_two';
+          for (const text of ['No longer evaluated', 'Answer changed']) {
+            const label = document.createElement('span');
+            label.className = 'pill';
+            label.textContent = text;
+            line.append(label);
+          }
+          return name.scrollWidth > name.clientWidth;
+        }).length""")
+        assert cut == 0
+
     def test_phone_shows_the_column_of_the_chosen_evaluator(self, show: Show) -> None:
         page = show(wide_report(9, cases=9), "#/?e=evaluator_8", width=360, height=800)
         heads = page.texts(".matrix thead th button")
