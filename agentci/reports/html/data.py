@@ -411,7 +411,6 @@ def _describe_verdict(report: Report) -> JsonObject:
             "required": next(iter(overall)) if len(overall) == 1 else None,
             "spending": format_spending(report.spending),
         },
-        "totals": asdict(report.totals),
         "run": {**_drop_empty(asdict(report.run)), "commit": report.commit},
     }
 

@@ -117,6 +117,19 @@ class TestOverview:
         assert "unchanged in the 6 cases of both runs" in labels["Tokens of all cases"]
         assert "$0.0140" in labels["Agent cost of all cases"]
 
+    def test_tile_of_required_checks_counts_only_these(self, show: Show) -> None:
+        report = conversation_report()
+        results = [
+            replace(each, evaluator=replace(each.evaluator, required=False))
+            if each.evaluator.name == "tone"
+            else each
+            for each in report.results
+        ]
+        page = show(replace(report, results=tuple(results)))
+        [legend] = page.texts(".tile .legend")
+        counts = [text.strip() for text in legend.split("\n") if text.strip()]
+        assert counts == ["2 passed", "3 failed", "1 errored", "1 skipped", "7 advisory"]
+
     def test_header_names_run_and_pull_request(self, show: Show) -> None:
         page = show(conversation_report())
         [meta] = page.texts(".meta")
