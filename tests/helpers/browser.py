@@ -106,13 +106,14 @@ class Browser(Page):
             self.press(character)
 
     def look(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Set the size of the window and the preferred color scheme."""
+        """Set the size of the window and the preferred color scheme; colors do not fade."""
         self._send(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._send("Emulation.setEmulatedMedia", features=[scheme])
+        motion = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self._send("Emulation.setEmulatedMedia", features=[scheme, motion])
 
     def without_scripts(self) -> None:
         """Disable scripts, from the next page on."""

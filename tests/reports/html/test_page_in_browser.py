@@ -81,8 +81,6 @@ def _focus(page: Browser) -> str:
 
 def _violations(page: Browser) -> Any:
     page.run(AXE.read_text())
-    # Buttons fade to the colours of another scheme.
-    page.wait("document.getAnimations().length === 0")
     return page.run(
         "axe.run().then((result) => result.violations.map((each) =>"
         " `${each.id}: ${each.nodes.map((node) => node.target).join(' ')}`))"
