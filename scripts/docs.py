@@ -18,10 +18,10 @@ from agentci.recordings.exports import EXPORT_FORMATS
 from agentci.recordings.telemetry.conventions.registry import CONVENTIONS
 from agentci.recordings.transcripts.formats import TRANSCRIPT_FORMATS
 from scripts.config_reference import checks_reference, config_reference, graders_reference
-from scripts.framework_sections import framework_sections, frameworks_table
+from scripts.framework_sections import framework_sections, frameworks_list
 
 ROOT = Path(__file__).parent.parent
-CONFIG_HELP = "Configs to run: files, folders or globs. By default all that are found."
+CONFIG_HELP = "Configs: files, folders or globs; default: all that are found."
 
 
 def main(arguments: list[str]) -> int:
@@ -65,14 +65,14 @@ def generated() -> Mapping[Path, str]:
         ),
         ROOT / "docs/traces.md": _replaced(
             ROOT / "docs/traces.md",
-            {"conventions": conventions_table, "exports": exports_table},
+            {"conventions": conventions_list, "exports": exports_list},
         ),
         ROOT / "docs/transcripts.md": _replaced(
             ROOT / "docs/transcripts.md", {"formats": transcript_formats}
         ),
         ROOT / "docs/frameworks.md": _replaced(
             ROOT / "docs/frameworks.md",
-            {"frameworks": frameworks_table, "set-ups": framework_sections},
+            {"frameworks": frameworks_list, "set-ups": framework_sections},
         ),
     }
 
@@ -132,33 +132,29 @@ def _list_commands(parser: ArgumentParser) -> Iterator[tuple[str, str, ArgumentP
 
 
 def transcript_formats() -> str:
-    """Return the formats of transcripts as a Markdown table."""
-    rows = []
+    """Return the formats of transcripts as a Markdown list."""
+    lines = []
     for each in TRANSCRIPT_FORMATS.values():
-        notes = "; ".join(filter(None, ("" if each.has_prompt else "*no prompt*", each.note)))
-        rows.append(f"| {each.title} | `{each.name}` | {notes} |")
-    return "\n".join(["| written by | `trace_format` | |", "| --- | --- | --- |", *rows])
+        notes = "; ".join(
+            filter(None, (each.title, "" if each.has_prompt else "*no prompt*", each.note))
+        )
+        lines.append(f"- `{each.name}`: {notes}")
+    return "\n".join(lines)
 
 
-def exports_table() -> str:
-    """Return the exports of platforms that are read as a Markdown table."""
-    rows = [f"| {each.title} | `{each.name}` |" for each in EXPORT_FORMATS.values()]
-    return "\n".join(["| export | `trace_format` |", "| --- | --- |", *rows])
+def exports_list() -> str:
+    """Return the exports of platforms that are read as a Markdown list."""
+    return "\n".join(f"- `{each.name}`: {each.title}" for each in EXPORT_FORMATS.values())
 
 
-def conventions_table() -> str:
-    """Return how to record content by the convention of the telemetry, as a Markdown table."""
-    rows = sorted((f"| {one.title} | {one.capture} |" for one in CONVENTIONS), key=str.lower)
+def conventions_list() -> str:
+    """Return how to record content by the convention of the telemetry, as a Markdown list."""
+    titles: dict[str, list[str]] = {}
+    for one in sorted(CONVENTIONS, key=lambda one: one.title.lower()):
+        titles.setdefault(one.capture, []).append(one.title)
+    lines = [f"- {', '.join(names)}: {capture}" for capture, names in titles.items()]
     common = ", ".join(sorted(one.title for one in CONVENTIONS if one.in_agentevals))
-    return "\n".join(
-        [
-            "| Convention | to record content |",
-            "| --- | --- |",
-            *rows,
-            "",
-            f"agentevals 0.11.0 reads only {common}.",
-        ]
-    )
+    return "\n".join([*lines, "", f"agentevals 0.11.0 reads only {common}."])
 
 
 def _options() -> list[Option]:

@@ -12,7 +12,6 @@ OTLP_HTTP = "`opentelemetry-exporter-otlp-proto-http`"
 GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 ON = "recorded by default"
 HISTORY = "the messages that each question repeats"
-NOTHING_TO_ADD = "nothing"
 ADDRESS_IN_CODE = "if the base URL is in the code"
 HANDOFF = "the result of a transfer to another agent"
 
@@ -40,10 +39,10 @@ class Page:
     name: str
     title: str
     agents: tuple[str, ...]
-    to_add: str
     packages: str
     code: str
     sets_provider: bool = False
+    to_add: str = ""
     not_recorded: str = ""
     without_tokens: bool = False
     complete: tuple[str, ...] = ()
@@ -62,7 +61,6 @@ PAGES = (
         sets_provider=True,
         title="Google ADK",
         agents=("google-adk/agent.py",),
-        to_add=NOTHING_TO_ADD,
         not_recorded=HANDOFF,
         packages=f"`google-adk` 2.13.0, {OTLP_HTTP}",
         variables=f"`{GENAI_CONTENT}=SPAN_ONLY`, `ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1`",
@@ -90,7 +88,7 @@ maybe_set_otel_providers()
             "openai-node/agent.mjs",
         ),
         to_add="`opentelemetry-sdk`, `openinference-instrumentation-openai`, "
-        f"{ADDRESS_IN_CODE}; for Node, nothing",
+        f"{ADDRESS_IN_CODE}; for Node, none",
         packages="`openai` 3.54.0, `opentelemetry-instrumentation-openai-v2` 2.4b0, "
         "`opentelemetry-util-genai` 1.1b0",
         variables=f"`{GENAI_CONTENT}=span_only`, "
@@ -197,7 +195,6 @@ Agent.instrument_all()
         sets_provider=True,
         title="Strands Agents",
         agents=("strands/agent.py",),
-        to_add=NOTHING_TO_ADD,
         packages=f"`strands-agents` 1.62.0, {OTLP_HTTP}",
         variables="`OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental`",
         content="recorded by default; with the variable as attributes, else as span events",
@@ -219,7 +216,6 @@ agent = Agent(trace_attributes={"session.id": "s-1"})
             "vercel-ai/agent.mjs",
             "vercel-ai-6/agent.mjs",
         ),
-        to_add=NOTHING_TO_ADD,
         packages="`ai` 4 to 6, `@opentelemetry/sdk-node`",
         content="recorded with `isEnabled: true`, unless `recordInputs` or `recordOutputs` is off",
         conversation="`sessionId` of `metadata`",
@@ -259,7 +255,6 @@ configure_otel_providers(enable_sensitive_data=True)
         name="semantic-kernel",
         title="Semantic Kernel",
         agents=("semantic-kernel/agent.py",),
-        to_add=NOTHING_TO_ADD,
         packages=f"`semantic-kernel` 1.45.0, {OTLP_HTTP}",
         variables="`SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS=true`, "
         "`SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true`",
@@ -396,7 +391,7 @@ SmolagentsInstrumentor().instrument()
 def render_section(page: Page) -> str:
     """Return the section on a framework as Markdown."""
     lines = [*(f"{name}: {value}" for name, value in _list_rows(page)), *page.notes]
-    provider = "" if page.sets_provider else "\nAfter the [provider](#provider):"
+    provider = "\nInstead of the [provider](#provider):" if page.sets_provider else ""
     listed = "\n".join(f"- {line}" for line in lines)
     return f"""\
 ### {page.title}
@@ -412,11 +407,22 @@ def framework_sections() -> str:
     return "\n\n".join(render_section(page) for page in PAGES)
 
 
-def frameworks_table() -> str:
-    """Return what `agentci record` records of each framework as a Markdown table."""
-    rows = [f"| {_list_agents(page)} | {page.not_recorded} | {page.to_add} |" for page in PAGES]
+def frameworks_list() -> str:
+    """Return what `agentci record` records of each framework as a Markdown list."""
     return "\n".join(
-        ["| Framework: examples | not recorded | to add |", "| --- | --- | --- |", *rows]
+        "; ".join(
+            [
+                f"- {_list_agents(page)}",
+                *filter(
+                    None,
+                    (
+                        page.not_recorded and f"not recorded: {page.not_recorded}",
+                        page.to_add and f"add {page.to_add}",
+                    ),
+                ),
+            ]
+        )
+        for page in PAGES
     )
 
 

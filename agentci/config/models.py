@@ -156,8 +156,7 @@ class PassRateSpec(StrictModel):
 
     min_pass_rate: Share = optional("Share of checks that must pass.", default=1.0)
     pass_rate_confidence: Confidence | None = optional(
-        "Confidence, such as 0.95, with which the pass rate of all similar cases must reach "
-        "`min_pass_rate`."
+        "Confidence, such as 0.95, that the pass rate of similar cases reaches `min_pass_rate`."
     )
 
     @model_validator(mode="after")
@@ -318,9 +317,7 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         "Recorded runs: paths, globs, or entries that name the eval case or select traces.",
         default=[],
     )
-    group_by: GroupBy | None = optional(
-        "Whether a case is one trace, or all traces of a conversation."
-    )
+    group_by: GroupBy | None = optional("Whether a case is one trace or a whole conversation.")
     eval_set: Text | Annotated[list[Text], Field(min_length=1)] | None = optional(
         "Eval cases: paths or globs of ADK eval sets, or of YAML as in agentci's "
         "docs/eval-cases.md."

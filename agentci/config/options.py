@@ -50,71 +50,70 @@ class Option(Struct, frozen=True):
 OPTIONS: tuple[Option, ...] = (
     Option(
         "record",
-        "Command that runs the agent, to record and evaluate it; `{input}` stands for a case's "
-        "input.",
+        "Command of an agent to record and evaluate; `{input}` is a case's input.",
         metavar="COMMAND",
         input_only=True,
     ),
     Option(
         "cases",
-        "Cases to record, one process each: a file per line, as for `agentci record --cases`.",
+        "Files of cases to record, one per line, as for `agentci record --cases`.",
         metavar="FILE",
         input_only=True,
     ),
     Option(
         "replay",
-        "Answer the agent from the recording, without a key: `true`, or `fallback` to ask the "
-        "model if a response is missing.",
+        "`true` answers the agent from the recording, without a key; `fallback` asks the "
+        "model for missing responses.",
         metavar="MODE",
         default="false",
         input_only=True,
     ),
     Option(
         "record-to",
-        "File for the recorded traces, beside requests and responses for `replay`.",
+        "File for the recorded traces.",
         metavar="FILE",
         default=DEFAULT_RECORDING,
         input_only=True,
     ),
     Option(
         "redact",
-        "Regular expression for text to remove from the recording, in addition to keys.",
+        "Regular expression of text to remove from the recording, besides keys.",
         metavar="REGEX",
         repeats=True,
         input_only=True,
     ),
     Option(
         "no-injection",
-        "Do not inject telemetry into the agent's Python and Node.js programs.",
+        "Do not inject telemetry into the agent.",
         default="false",
         input_only=True,
     ),
     Option(
         "traces",
-        "Traces to evaluate instead of `traces` of the configs.",
+        "Traces, instead of the configs' `traces`.",
         metavar="GLOB",
         repeats=True,
     ),
     Option(
         "results",
-        "Result files of other tools, on their own or instead of `results` of the configs.",
+        "Result files of other tools, also without a config; instead of the configs' `results`.",
         metavar="GLOB",
         repeats=True,
     ),
     Option(
         "metric",
-        "Built-in metric to evaluate, on its own or in addition to the configs.",
+        "Built-in metric to add, also without a config.",
         metavar="NAME",
         repeats=True,
     ),
     Option(
         "group-by",
-        "Whether a case is one trace, or all traces of a conversation.",
+        "Whether a case is one trace or a whole conversation.",
         choices=GROUP_BY_CHOICES,
     ),
     Option(
         "eval-set",
-        "Eval cases to use instead of `eval_set` of the configs.",
+        "Eval cases, instead of the configs' `eval_set`.",
         metavar="FILE",
         repeats=True,
     ),
@@ -125,17 +124,17 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "threshold",
-        "Threshold of built-in metrics, from 0 to 1, instead of those of the configs.",
+        "Threshold of built-in metrics, from 0 to 1, instead of the configs'.",
         metavar="X",
     ),
     Option(
         "trajectory-match-type",
-        "How `tool_trajectory_avg_score` compares tool calls, instead of the configs' setting.",
+        "How `tool_trajectory_avg_score` compares calls, instead of the configs' setting.",
         choices=MATCH_TYPES,
     ),
     Option(
         "judge-model",
-        "Judge model instead of that of the configs; `PROVIDER/MODEL` if a config has no `judge`.",
+        "Judge model, instead of the configs'; `PROVIDER/MODEL` if a config has no `judge`.",
         metavar="MODEL",
     ),
     Option("only", "Run only this evaluator.", metavar="NAME", repeats=True),
@@ -156,15 +155,15 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "env-allow",
-        "Environment variable that configs may name; `*` stands for any characters. Default: in "
-        "GitHub Actions no secrets, elsewhere any variable.",
+        "Environment variable that configs may name, with `*` as a wildcard; default: in "
+        "GitHub Actions no secrets, elsewhere any.",
         metavar="NAME",
         repeats=True,
     ),
     Option(
         "allow-agents",
-        "In GitHub Actions, let the commands of eval files (`target`) run outside of the sandbox; "
-        "never for pull requests from forks.",
+        "In GitHub Actions, run commands of eval files (`target`) outside of the "
+        "sandbox; never for pull requests from forks.",
     ),
     Option(
         "evaluator-cache",
@@ -205,7 +204,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "merge",
-        "Reports to merge instead of running checks: `results.json` files, folders or globs.",
+        "Reports to merge (files, folders or globs); no checks run.",
         metavar="REPORT",
         repeats=True,
         input_only=True,
@@ -218,15 +217,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "baseline-artifact",
-        "Artifact with `results.json` for `baseline: base`; each job of a matrix needs its own.",
+        "Artifact with `results.json` for `baseline: base`.",
         metavar="NAME",
         default="agentci-results",
     ),
     Option("locked", "Use only the remote evaluators and packages that `agentci.lock` pins."),
     Option(
         "offline",
-        "Use no network: remote evaluators and judge responses come from the cache, and no agents "
-        "run.",
+        "Use only the cache, no network; no agents run.",
     ),
     Option("no-cache", "Fetch remote evaluators again and do not reuse cached responses."),
     Option(
@@ -242,13 +240,13 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "annotations",
-        "Whether to annotate lines of the pull request.",
+        "Whether to annotate the pull request.",
         choices=DISPLAY_MODES,
         default="auto",
     ),
     Option(
         "summary",
-        "Whether to write the job summary of the workflow run.",
+        "Whether to write the job summary.",
         choices=DISPLAY_MODES,
         default="auto",
     ),
@@ -273,8 +271,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "formats",
-        "Additional report: `ctrf.json`, `results.csv`, or OpenTelemetry events in "
-        "`evaluations.otlp.json`.",
+        "Additional report: `ctrf.json`, `results.csv`, or `evaluations.otlp.json`.",
         choices=FURTHER_FORMATS,
         repeats=True,
     ),
@@ -286,24 +283,24 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "comment",
-        "When to comment on the pull request: after every run, when the result changed, or when "
-        "the gate failed.",
+        "When to comment on the pull request: always, if the result changed, or if the "
+        "gate failed.",
         choices=COMMENT_MODES,
         default="never",
     ),
     Option(
         "check-run",
-        "Name of a check run that lists all findings on their lines; default: none.",
+        "Name of a check run with all findings on their lines; default: none.",
         metavar="NAME",
     ),
     Option(
         "comment-template",
-        "Template whose blocks replace those of the comment and the job summary.",
+        "Template for blocks of the comment and the job summary.",
         metavar="FILE",
     ),
     Option(
         "report-url",
-        "URL at which `report.html` will be, for links in the comment and the summary.",
+        "URL of `report.html`, for links in comment and summary.",
         metavar="URL",
     ),
     Option(
@@ -316,7 +313,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "comment-report",
-        "Report of another run to comment on instead of running checks, for forks.",
+        "Report of another run to comment on, for forks; no checks run.",
         metavar="REPORT",
         input_only=True,
     ),

@@ -21,22 +21,16 @@ NON_ID_FIELDS: Final = frozenset({"type", "audience"})
 
 
 class AuthSpec(StrictModel):
-    """Exchange the identity of a GitHub Actions job for a key; ids are the provider's.
-
-    OpenAI requires `identity_provider_id` and `service_account_id`, Anthropic `federation_rule_id`
-    and `organization_id`, Azure `tenant_id` and `client_id`.
-    """
+    """Exchange the identity of a GitHub Actions job for a key; ids are the provider's."""
 
     type: Literal["github-oidc"] = Field(description="With the OIDC token of the GitHub job.")
-    identity_provider_id: Text | None = optional("OpenAI: id of the identity provider.")
-    service_account_id: Text | None = optional(
-        "OpenAI, Anthropic: id of the service account; optional for Anthropic."
-    )
-    federation_rule_id: Text | None = optional("Anthropic: id of the federation rule.")
-    organization_id: Text | None = optional("Anthropic: id of the organization.")
-    workspace_id: Text | None = optional("Anthropic: id of the workspace, if any.")
-    tenant_id: Text | None = optional("Azure: id of the tenant.")
-    client_id: Text | None = optional("Azure: id of the client.")
+    identity_provider_id: Text | None = optional("Required by OpenAI.")
+    service_account_id: Text | None = optional("Required by OpenAI; optional for Anthropic.")
+    federation_rule_id: Text | None = optional("Required by Anthropic.")
+    organization_id: Text | None = optional("Required by Anthropic.")
+    workspace_id: Text | None = optional("Optional, for Anthropic.")
+    tenant_id: Text | None = optional("Required by Azure.")
+    client_id: Text | None = optional("Required by Azure.")
     audience: Text | None = optional(
         "Audience of the OIDC token; default: the provider's usual one."
     )

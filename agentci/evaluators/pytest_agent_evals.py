@@ -121,8 +121,8 @@ class PromptEntry(RepeatableEntry, Entry):
     scale: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(
         default=None,
         description=(
-            "Lowest and highest number of the judge model; default: `[0, 1]` if `threshold` is a "
-            "decimal, else unknown, without scores."
+            "Lowest and highest number; default: `[0, 1]` if `threshold` is a decimal, else "
+            "no scores."
         ),
         examples=[[1, 5]],
     )

@@ -37,7 +37,7 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
         "order."
     )
     subagents: bool = optional(
-        "Whether `tool_trajectory_avg_score` counts calls of sub-agents.",
+        "Whether `tool_trajectory_avg_score` counts sub-agents' calls.",
         default=False,
     )
     ignore_args: bool = optional(

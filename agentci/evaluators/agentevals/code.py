@@ -119,8 +119,8 @@ class SandboxedEntry(RepeatableEntry, Entry):
         "Limit on concurrent processes and threads.", default=DEFAULT_PROCESSES
     )
     isolation: IsolationMode = optional(
-        "How a Python program starts: as a `fork` with preloaded modules, or as a new process, "
-        "which is slower.",
+        "How Python programs start: as a `fork` with preloaded modules, or as a slower "
+        "new process.",
         default="fork",
     )
     cache: Cached = False
@@ -157,9 +157,7 @@ class RemoteEntry(ProgramEntry):
         examples=["github", "url", "local"],
     )
     ref: Text = Field(
-        description=(
-            "Path in the repository; for `url` the URL; for `local` a path, or a name in the index."
-        )
+        description=("Path in the repository; URL; for `local` a path, or a name in the index.")
     )
     repo: Text | None = optional(
         "`owner/name`, or for `local` the folder of an `index.yaml`; default: "

@@ -55,7 +55,7 @@ class CheckEntry(StrictModel):
     name: Name | None = optional("Name in reports; default: that of the check.")
     required: bool = optional("Whether it can fail the gate; if not, it only warns.", default=True)
     cases: list[Text] = optional(
-        "Ids of the only cases that it evaluates, with `*` and `?`; default: all.", default=[]
+        "Ids of the cases that it evaluates, with `*` and `?`; default: all.", default=[]
     )
 
 
@@ -86,7 +86,7 @@ class TokenLimitsSpec(StrictModel):
 
 
 class MaxTokensEntry(CheckEntry):
-    """Most tokens that the model calls may use."""
+    """Most tokens of the model calls."""
 
     check: Literal["max_tokens"] = Field(description=CHECK)
     value: Amount | TokenLimitsSpec = Field(
@@ -121,7 +121,7 @@ class MaxModelCallsEntry(CheckEntry):
 
 
 class MaxRepeatsEntry(CheckEntry):
-    """How often a tool may be called with equal arguments."""
+    """Most calls of a tool with equal arguments."""
 
     check: Literal["max_repeats"] = Field(description=CHECK)
     value: Annotated[int, Field(ge=1, le=10**6)] = Field(description="Number.")
@@ -141,7 +141,7 @@ class NoToolErrorsEntry(CheckEntry):
 
 
 class RequiredToolsEntry(CheckEntry):
-    """Tools that must be called; the score is the share of them that were."""
+    """Tools that must be called; the score is the share that were."""
 
     check: Literal["required_tools"] = Field(description=CHECK)
     value: (
@@ -178,21 +178,21 @@ OF_ANSWERS: Final = "What is looked at; `answers` are those of all turns."
 
 
 class ContainsEntry(TextCheckEntry):
-    """All of the texts are in the answer; `icontains` ignores case."""
+    """All texts are in the answer; `icontains` ignores case."""
 
     check: Literal["contains", "icontains"] = Field(description=CHECK)
     of: TextSource = optional(OF_ANSWER, default="answer")
 
 
 class ContainsAnyEntry(TextCheckEntry):
-    """At least one of the texts is in the answer."""
+    """At least one text is in the answer."""
 
     check: Literal["contains_any"] = Field(description=CHECK)
     of: TextSource = optional(OF_ANSWER, default="answer")
 
 
 class ContainsAllEntry(TextCheckEntry):
-    """The texts are in the answer; the score is the share of those that are."""
+    """The texts are in the answer; the score is the share found."""
 
     check: Literal["contains_all"] = Field(description=CHECK)
     of: TextSource = optional(OF_ANSWER, default="answer")
@@ -200,7 +200,7 @@ class ContainsAllEntry(TextCheckEntry):
 
 
 class NotContainsEntry(TextCheckEntry):
-    """None of the texts is in any answer."""
+    """No text is in any answer."""
 
     check: Literal["not_contains"] = Field(description=CHECK)
     of: TextSource = optional(OF_ANSWERS, default="answers")
@@ -221,7 +221,7 @@ class EqualsEntry(TextCheckEntry):
 
 
 class MatchesEntry(CheckEntry):
-    """All of the patterns are found in the answer."""
+    """All patterns match in the answer."""
 
     check: Literal["matches"] = Field(description=CHECK)
     value: Texts = Field(description="RE2 patterns; flags as `(?i)`.")
@@ -230,7 +230,7 @@ class MatchesEntry(CheckEntry):
 
 
 class NotMatchesEntry(CheckEntry):
-    """None of the patterns is found in any answer."""
+    """No pattern matches in any answer."""
 
     check: Literal["not_matches"] = Field(description=CHECK)
     value: Texts = Field(description="RE2 patterns; flags as `(?i)`.")
@@ -239,7 +239,7 @@ class NotMatchesEntry(CheckEntry):
 
 
 class JsonSchemaEntry(CheckEntry):
-    """The answer is JSON that is valid by a JSON Schema."""
+    """The answer is JSON valid by a JSON Schema."""
 
     check: Literal["json_schema"] = Field(description=CHECK)
     value: On | Text | dict[str, JsonValue] = Field(
@@ -258,14 +258,14 @@ class LengthSpec(StrictModel):
 
 
 class MaxWordsEntry(CheckEntry):
-    """How many words the answer may have."""
+    """Words of the answer."""
 
     check: Literal["max_words"] = Field(description=CHECK)
     value: Amount | LengthSpec = Field(description="Number, or `{min, max}`.")
 
 
 class MaxCharsEntry(CheckEntry):
-    """How many characters the answer may have."""
+    """Characters of the answer."""
 
     check: Literal["max_chars"] = Field(description=CHECK)
     value: Amount | LengthSpec = Field(description="Number, or `{min, max}`.")
