@@ -142,11 +142,15 @@ def compare_runs(
         after: results of this run.
         gates: of this run; a config whose gate has no regression thresholds fails on any
             significant drop.
-        gates_before: of the baseline.
+        gates_before: of the baseline; a config that this run does not have is compared by its gate
+            there.
         baseline: where the baseline was found, as shown to the user.
         stored: the baseline's own results of checks that were evaluated again for ``before``.
     """
-    thresholds = {each.config: each.policy.regression or NO_THRESHOLDS for each in gates}
+    configs = {each.config for each in gates}
+    removed = {each.config: each.policy for each in gates_before if each.config not in configs}
+    policies = {**removed, **{each.config: each.policy for each in gates}}
+    thresholds = {name: each.regression or NO_THRESHOLDS for name, each in policies.items()}
     allowed = AllowedRemovals(gates, after)
     uncovered = UncoveredCases(gates_before), UncoveredCases(gates)
     groups: dict[tuple[str, str], list[ClassifiedCheck]] = {}
@@ -165,6 +169,7 @@ def compare_runs(
         evaluators=evaluators,
         classes=classes,
         same_run=_find_same_run(before, after),
+        removed_policies=removed,
     )
 
 
@@ -607,7 +612,7 @@ def find_regression_reasons(
     if comparison.stale:
         yield from _make_overall_reason(by_config, "stale", comparison.stale, listed=True)
     several = len({each.config for each in comparison.evaluators}) > 1
-    policies = {gate.config: gate.policy for gate in gates}
+    policies = {**comparison.removed_policies, **{gate.config: gate.policy for gate in gates}}
     for each in comparison.evaluators:
         prefix = f"{each.config}: " if several else ""
         policy = policies.get(each.config, GatePolicy())

@@ -292,41 +292,6 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
         return (*passed, *self.no_longer_evaluated)
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
-    """The comparison of a run with a baseline.
-
-    Attributes:
-        baseline: where it was found, as shown to the user.
-        evaluators: those of this run in its order, then those that only the baseline has.
-        classes: the number of all checks of both runs by class.
-        no_baseline: why there are no results to compare with; empty if there are.
-        commit: commit of the baseline; empty if unknown.
-        url: the page of the workflow run that made it; empty if unknown.
-        stale: why the baseline may be of another commit than required; empty if it is not. Only a
-            whole comparison is stale, never that of a single evaluator.
-        rescored: number of checks of the baseline that were evaluated again, with the evaluators
-            and eval cases of this run.
-        rescored_from_results: of these, those whose recorded runs were kept in the results of the
-            baseline, as its commit lacks them.
-        not_rescored: why others were not, though they changed; empty if none is left.
-        same_run: the run of another tool that both results are of; empty if they are of two.
-        renamed_configs: by name of a config in the baseline, its name in this run.
-    """
-
-    baseline: str
-    evaluators: tuple[EvaluatorComparison, ...] = ()
-    classes: CheckClasses = CheckClasses()
-    no_baseline: str = ""
-    commit: str = ""
-    url: str = ""
-    stale: str = ""
-    rescored: int = 0
-    rescored_from_results: int = 0
-    not_rescored: str = ""
-    same_run: str = ""
-    renamed_configs: Mapping[str, str] = field(default_factory=dict)
-
-
 class GateThresholds(Struct, frozen=True, kw_only=True):
     """The thresholds of a set of checks."""
 
@@ -391,6 +356,44 @@ class GatePolicy(Struct, frozen=True, kw_only=True):
     on_removed: Annotated[
         OnRemoved, _about("Treatment of checks that passed in the baseline and are not in the run.")
     ] = "warn"
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """The comparison of a run with a baseline.
+
+    Attributes:
+        baseline: where it was found, as shown to the user.
+        evaluators: those of this run in its order, then those that only the baseline has.
+        classes: the number of all checks of both runs by class.
+        no_baseline: why there are no results to compare with; empty if there are.
+        commit: commit of the baseline; empty if unknown.
+        url: the page of the workflow run that made it; empty if unknown.
+        stale: why the baseline may be of another commit than required; empty if it is not. Only a
+            whole comparison is stale, never that of a single evaluator.
+        rescored: number of checks of the baseline that were evaluated again, with the evaluators
+            and eval cases of this run.
+        rescored_from_results: of these, those whose recorded runs were kept in the results of the
+            baseline, as its commit lacks them.
+        not_rescored: why others were not, though they changed; empty if none is left.
+        same_run: the run of another tool that both results are of; empty if they are of two.
+        renamed_configs: by name of a config in the baseline, its name in this run.
+        removed_policies: by config that only the baseline has, its policy there, which decides
+            whether it may be removed.
+    """
+
+    baseline: str
+    evaluators: tuple[EvaluatorComparison, ...] = ()
+    classes: CheckClasses = CheckClasses()
+    no_baseline: str = ""
+    commit: str = ""
+    url: str = ""
+    stale: str = ""
+    rescored: int = 0
+    rescored_from_results: int = 0
+    not_rescored: str = ""
+    same_run: str = ""
+    renamed_configs: Mapping[str, str] = field(default_factory=dict)
+    removed_policies: Mapping[str, GatePolicy] = field(default_factory=dict)
 
 
 # The keys whose checks have a group of their own where an evaluator sets them, and of which all

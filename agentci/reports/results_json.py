@@ -587,7 +587,7 @@ class EvaluatorComparisonJson(_Json):
     only_errors: Annotated[bool, _about("Whether only errors are a drop, not what the agent did.")]
 
 
-class ComparisonJson(_Json):
+class ComparisonJson(_Json, kw_only=True):
     """The comparison with a baseline."""
 
     baseline: Annotated[str, _about("Where the baseline was found.")]
@@ -617,6 +617,10 @@ class ComparisonJson(_Json):
         Mapping[str, str],
         _about("By name of a config in the baseline, its name in this run, if that is another."),
     ]
+    removed_policies: Annotated[
+        Mapping[str, GatePolicyJson],
+        _about("By config that only the baseline has, its `gate` there."),
+    ] = {}
 
 
 class ShardJson(_Json):

@@ -225,7 +225,9 @@ def choose_removed_icon(compared: EvaluatorComparison, report: Report) -> str:
 
 
 def _find_policy(report: Report, config: str) -> GatePolicy:
-    return next((each.policy for each in report.gates if each.config == config), GatePolicy())
+    removed = report.comparison.removed_policies if report.comparison else {}
+    policies = {**removed, **{each.config: each.policy for each in report.gates}}
+    return policies.get(config, GatePolicy())
 
 
 def format_evaluator_name(config: str, evaluator: str, *, several: bool) -> str:

@@ -195,6 +195,33 @@ def test_config_with_another_name_and_threshold_is_not_taken_for_the_same(
     assert question in ran.out
 
 
+@pytest.mark.parametrize(
+    ("gate", "reason"),
+    [
+        ({"on_removed": "fail"}, "agentci.yaml: own: 6 checks no longer evaluated (removed)"),
+        (
+            {"max_regression": 0.1, "regression_mode": "prove"},
+            "agentci.yaml: own is not comparable: 6 checks that passed were removed",
+        ),
+    ],
+)
+def test_removed_config_is_decided_by_its_gate_in_the_baseline(
+    tmp_path: Path, gate: dict[str, Any], reason: str
+) -> None:
+    config = tmp_path / "agentci.yaml"
+    assert run(tmp_path).code == 0
+    looser = json.loads(config.read_text())
+    assert run(tmp_path, "--output-dir", "main", **gate).code == 0
+    config.unlink()
+    looser["evaluators"][0]["threshold"] = 0.1
+    (tmp_path / "weather.yaml").write_text(json.dumps(looser))
+    ran = run_agentci(["run", "weather.yaml", "--baseline", "main"], cwd=tmp_path, environ={})
+    assert ran.code == 1, ran.out
+    assert f"Quality gate failed: {reason}" in ran.out
+    comment = (tmp_path / "agentci-results" / "comment.md").read_text()
+    assert "\N{CROSS MARK} `own` | removed |" in comment
+
+
 def test_compare_command_compares_two_reports(tmp_path: Path, base: str) -> None:
     run(tmp_path, sunny=5)
     ran = run_agentci(["compare", base, "agentci-results"], cwd=tmp_path)
