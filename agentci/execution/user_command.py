@@ -3,14 +3,17 @@
 The folder for its files is removed however agentci ends.
 """
 
+import errno
 import os
 import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Final
 
+from agentci._util.workspace import is_file, is_folder
 from agentci.errors import InputError
 
 STOP_SECONDS: Final = 5.0
@@ -21,6 +24,7 @@ rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
 """
 _QUOTED: Final = "remove the quotes around the command, so that its words are separate"
 _NOT_FOUND: Final = "check the name, and write the command after `--`"
+_RUNNERS: Final = {".py": "python", ".sh": "sh"} | dict.fromkeys((".js", ".mjs", ".cjs"), "node")
 
 
 class UserCommand:
@@ -56,9 +60,9 @@ class UserCommand:
                 process_group=0 if self._has_group else None,
             )
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
+            reason, hint = _explain_failed_start(command, error)
             message = f"cannot start `{command[0]}`: {reason}"
-            raise InputError.from_message(message, hint=_find_hint(command, error)) from None
+            raise InputError.from_message(message, hint=hint) from None
 
     def wait(self, seconds: float) -> int | None:
         """Return the exit code, negative for a signal; None if it still runs after ``seconds``."""
@@ -82,11 +86,27 @@ class UserCommand:
                 os.kill(self._process.pid, number)
 
 
-def _find_hint(command: Sequence[str], error: Exception) -> str:
-    if isinstance(error, PermissionError):
-        return "make it executable, or name what runs it, as in `python agent.py`"
-    is_quoted = len(command) == 1 and " " in command[0]
-    return _QUOTED if is_quoted else _NOT_FOUND
+def _explain_failed_start(command: Sequence[str], error: Exception) -> tuple[str, str]:
+    """Return why a command cannot be started, and what to do."""
+    name, number = command[0], error.errno if isinstance(error, OSError) else None
+    is_missing, is_path = number == errno.ENOENT, "/" in name
+    is_found = is_file(Path(name))
+    runner = _RUNNERS.get(Path(name).suffix, "python")
+    run_it = f"name what runs it, as in `{runner} {name}`"
+    is_quoted = len(command) == 1 and " " in name
+    known = (
+        (not name.strip(), "it has no name", _NOT_FOUND),
+        (is_folder(Path(name)), "it is a folder", "name a program, as in `python agent.py`"),
+        (number == errno.ENOEXEC, "it has no `#!` line that says what runs it", run_it),
+        (number == errno.EACCES and is_found, "it is not executable", run_it),
+        # Without a slash, a program is only looked for on the PATH.
+        (is_missing and is_found and not is_path, "it is not on the PATH", run_it),
+        (is_missing and is_found, "its `#!` line names a program that does not exist", run_it),
+        (is_missing, "no such program", _QUOTED if is_quoted else _NOT_FOUND),
+    )
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    found = ((text, hint) for applies, text, hint in known if applies)
+    return next(found, (reason, _NOT_FOUND))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from agentci._util.text.json_document import JSON_TYPE_NAMES
 from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.suggest import find_nearest, quote_name, suggest_name
 from agentci.config.yaml_document import read_tree
-from agentci.config.yaml_nodes import plain_data
+from agentci.config.yaml_nodes import MappingNode, SequenceNode, find_first, plain_data
 from agentci.errors import InputError, RecordingError
 from agentci.model.trace import RunSpan, Trace, Turn
 from agentci.model.values import Json, Place, Problem, replace
@@ -63,6 +63,7 @@ def read_cases(data: bytes, *, file: str, needs_input: bool = False) -> tuple[Re
         InputError: with a problem for each invalid case, or if there are none or too many.
     """
     cases: dict[str, RecordCase] = {}
+    folded: dict[str, str] = {}
     problems: list[Problem] = []
     for number, (value, place) in enumerate(_read_items(data, file), start=1):
         if number > MAX_CASES:
@@ -73,16 +74,32 @@ def read_cases(data: bytes, *, file: str, needs_input: bool = False) -> tuple[Re
             case = _describe_missing_input(value, number)
         if isinstance(case, str):
             problems.append(Problem(message=case, place=place, hint=HINT))
-        elif case.id in cases:
-            message = f"duplicate id {quote_name(case.id)}"
+        elif other := folded.get(fold_id(case.id)):
+            message = describe_equal_ids(case.id, other)
             problems.append(Problem(message=message, place=place, hint=OWN_ID_HINT))
         else:
             cases[case.id] = case
+            folded[fold_id(case.id)] = case.id
     if not problems and not cases:
         problems.append(Problem(message="no cases", place=Place(file=file), hint=HINT))
     if problems:
         raise InputError(problems)
     return tuple(cases.values())
+
+
+def fold_id(case: str) -> str:
+    """Return what the ids of two cases must not share: some systems ignore the case of names."""
+    return case.casefold()
+
+
+def describe_equal_ids(case: str, other: str) -> str:
+    """Describe that an id is that of another case, or differs only in upper and lower case."""
+    if case == other:
+        return f"duplicate id {quote_name(case)}"
+    return (
+        f"id {quote_name(case)} differs from {quote_name(other)} only in upper and lower case: "
+        "their requests would be one file on some systems"
+    )
 
 
 def _read_items(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
@@ -135,13 +152,11 @@ def _read_yaml_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
     root, problems = read_tree(data, file=file)
     if errors := [each for each in problems if each.severity == "error"]:
         raise InputError(errors)
-    value = plain_data(root)
-    if isinstance(value, Mapping):
-        value = value.get("cases", value.get("eval_cases"))
-    if not isinstance(value, list):
+    listed = find_first(root, ("cases", "eval_cases")) if isinstance(root, MappingNode) else root
+    if not isinstance(listed, SequenceNode):
         message = "found no list of cases"
         raise InputError.from_message(message, place=root.place, hint=HINT)
-    yield from ((each, root.place) for each in value)
+    yield from ((plain_data(each), each.place) for each in listed.items)
 
 
 def _describe_missing_input(value: Json, number: int) -> str:

@@ -8,6 +8,7 @@ that one, ``request`` the fields that differ, of its list of messages only the a
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -28,6 +29,11 @@ UNNAMED: Final = "run"
 SUFFIX: Final = ".json"
 # Of all requests of a file, each with all that it continues: more than a long conversation has.
 MAX_WHOLE_BYTES: Final = 1024**3
+MAX_NAME: Final = 200
+# Windows has no files of these names, whatever their suffix.
+_RESERVED_NAMES: Final = frozenset(
+    {"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)}
+)
 LIST_FIELDS: Final = ("messages", "input", "contents")
 _HINT: Final = "record it again"
 # Lists of numbers, such as embeddings, on one line.
@@ -50,8 +56,14 @@ class RecordedRequest(Struct, frozen=True, kw_only=True):
 
 
 def make_file_name(case: str) -> str:
-    """Return the name of the file of a case."""
-    return f"{quote(case, safe=' ()+,=@')[:200] or UNNAMED}{SUFFIX}"
+    """Return the name of the file of a case: another one for each, and allowed on all systems."""
+    name = quote(case, safe=" ()+,=@") or UNNAMED
+    if len(name) > MAX_NAME:
+        digest = blake2b(case.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        name = f"{name[: MAX_NAME - len(digest) - 1]}-{digest}"
+    if name.partition(".")[0].casefold() in _RESERVED_NAMES:
+        name = f"%{ord(name[0]):02X}{name[1:]}"
+    return f"{name}{SUFFIX}"
 
 
 def select_requests(

@@ -50,6 +50,7 @@ def test_eval_sets_of_adk_are_cases() -> None:
         (b'"x"', "c.jsonl:1", "case 1 is a string, not an object"),
         (b'{"id": "a"}\n{"id": true}', "c.jsonl:2", "`id` of case 2 is not text"),
         (b'{"id": "a"}\n{"id": "a"}', "c.jsonl:2", "duplicate id 'a'"),
+        (b'{"id": "A"}\n{"id": "a"}', "c.jsonl:2", "id 'a' differs from 'A' only in upper and"),
         (b'{"input": ["x"]}', "c.jsonl:1", "case 1 has 1 turn, but `input` is one text"),
         (b'{"input": {}}', "c.jsonl:1", "`input` of case 1 is an object, not text"),
         (b"{}", "c.jsonl:1", "case 1 has neither `id` nor `input`"),
@@ -67,7 +68,7 @@ def test_invalid_cases_are_problems_with_places(content: bytes, place: str, mess
     assert message in problem.message
     hint = 'a case is an object such as {"id": "refund", "input": "Can I return it?"}'
     own = "give each case an id of its own"
-    assert problem.hint == (own if "duplicate" in message else hint)
+    assert problem.hint == (own if "id '" in message else hint)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,15 @@ def test_invalid_cases_are_problems_with_places(content: bytes, place: str, mess
 def test_invalid_yaml_is_a_problem(content: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_cases(content, file="c.yaml")
+
+
+@pytest.mark.parametrize("key", ["", "cases:\n", "eval_cases:\n"])
+def test_case_in_yaml_is_named_by_its_own_line(key: str) -> None:
+    content = f"# Cases\n{key}- id: a\n  input: Hi\n- id: b\n  input: {{}}\n- 3\n"
+    with pytest.raises(InputError) as caught:
+        read_cases(content.encode(), file="c.yaml")
+    first = 4 if not key else 5
+    assert [each.place and each.place.line for each in caught.value.problems] == [first, first + 2]
 
 
 def test_number_and_size_of_cases_are_bounded() -> None:

@@ -313,22 +313,52 @@ def test_failing_command_is_reported_although_its_turns_are_complete(
             ["record", "--", "--out", "x"],
             "the command begins with the option `--out` (write options",
         ),
-        (["record", "--", "no-such-program"], "cannot start `no-such-program`: No such file"),
-        (["record", "--", "true a b"], "No such file or directory (remove the quotes around"),
-        (["record", "--", "/etc/passwd"], "Permission denied (make it executable, or name"),
+        (["record", "--", "no-such-program"], "cannot start `no-such-program`: no such program"),
+        (
+            ["record", "--", "./nothing"],
+            "cannot start `./nothing`: no such program (check the",
+        ),
+        (["record", "--", "true a b"], "no such program (remove the quotes around the command"),
+        (["record", "--", ""], "cannot start ``: it has no name (check the name"),
+        (["record", "--", "."], "cannot start `.`: it is a folder (name a program, as in `python"),
+        (
+            ["record", "--", "./cases.jsonl"],
+            "cannot start `./cases.jsonl`: it is not executable (name what runs it, as in `python",
+        ),
+        (
+            ["record", "--", "run.sh"],
+            "`run.sh`: it is not on the PATH (name what runs it, as",
+        ),
+        (
+            ["record", "--", "./run.sh"],
+            "`./run.sh`: it has no `#!` line that says what runs it",
+        ),
+        (["record", "--", "./bad"], "`./bad`: its `#!` line names a program that does not exist ("),
+        (["record", "--", "run.sh/x"], "cannot start `run.sh/x`: Not a directory (check the name"),
         (["record", "--requests", "cases.jsonl", "--", "true"], "cases.jsonl is a file (name a"),
-        (["record", "--cases", "missing.jsonl", "--", "true"], "missing.jsonl"),
+        (
+            ["record", "--cases", "missing.jsonl", "--", "true"],
+            "--cases missing.jsonl does not exi",
+        ),
+        (["record", "--cases", ".", "--", "true"], "--cases . is a folder (name a file in it)"),
         (["record", "--out", ".", "--", "true"], "--out . is a folder"),
         (["record", "--", "true", "a {input}"], "`{input}` in the command needs cases"),
         (["record", "--redact", "(", "--", "true"], "is not a regular expression"),
         (["record", "--case", "a", "--case", "b", "--", "true"], "only with --cases"),
     ],
 )
-def test_invalid_usage_is_one_problem(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_invalid_usage_is_one_problem(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     write_cases(tmp_path)
+    for name, content in (("run.sh", "true"), ("bad", "#!/no/such/program\n")):
+        (tmp_path / name).write_text(content)
+        (tmp_path / name).chmod(0o755)
     ran = run_agentci(arguments, cwd=tmp_path)
     assert ran.code == 2
     assert message in "\n".join(map(str, ran.problems))
+    assert not any(each.place for each in ran.problems)
 
 
 CASES = [{"id": "a", "input": "Can I return it?"}, {"id": "b", "input": "Where is my order?"}]

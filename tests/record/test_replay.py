@@ -16,6 +16,8 @@ from agentci.errors import InputError
 from agentci.model.values import JsonObject
 from agentci.record.apis import openai_chat
 from agentci.record.request_file import (
+    MAX_NAME,
+    SUFFIX,
     RecordedRequest,
     format_requests,
     make_file_name,
@@ -208,6 +210,15 @@ def test_file_names_of_cases_are_safe() -> None:
     assert make_file_name("") == "run.json"
     assert make_file_name("../x") == "..%2Fx.json"
     assert make_file_name("Ünïcode 1") == "%C3%9Cn%C3%AFcode 1.json"
+    assert make_file_name("con") == "%63on.json"
+    assert make_file_name("LPT1.x") == "%4CPT1.x.json"
+    assert make_file_name("console") == "console.json"
+
+
+def test_long_names_of_cases_are_distinct() -> None:
+    names = {make_file_name(f"{'质' * 100}{number}") for number in range(3)}
+    assert len(names) == 3
+    assert {len(name) for name in names} == {MAX_NAME + len(SUFFIX)}
 
 
 def test_replayed_stream_has_one_tool_call_in_a_chunk() -> None:

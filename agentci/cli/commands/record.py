@@ -1,5 +1,6 @@
 """``agentci record``: run an agent and record what it asks models."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,14 @@ from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import find_nearest, quote_name
 from agentci._util.text.truncate import short, truncate_list
-from agentci._util.workspace import ResolvedPath, Workspace, is_file, limit_input, read_file
+from agentci._util.workspace import (
+    ResolvedPath,
+    Workspace,
+    is_file,
+    is_folder,
+    limit_input,
+    read_file,
+)
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
 from agentci.model.values import Problem, replace
@@ -24,6 +32,8 @@ from agentci.record.recorded_case import (
     RecordCase,
     are_equal_runs,
     choose_cases,
+    describe_equal_ids,
+    fold_id,
     read_cases,
 )
 from agentci.record.recorder import (
@@ -321,16 +331,30 @@ def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCas
     needs_input = any(INPUT_PLACE in word for word in options.command)
     for given in options.cases:
         path = workspace.resolve_given(Path(given), named=f"--cases {given}")
+        _check_cases_file(path, given)
         name = workspace.display_path(path.path)
         with limit_input(name):
             data = read_file(path, name=name, limit_bytes=MAX_CASES_BYTES)
             read = read_cases(data, file=name, needs_input=needs_input)
-        if twice := [case.id for case in read if case.id in found]:
-            message = f"{name}: another file has a case {quote_name(twice[0])}, too"
+        folded = {fold_id(each): each for each in found}
+        if twice := [case.id for case in read if fold_id(case.id) in folded]:
+            own, other = twice[0], folded[fold_id(twice[0])]
+            message = f"{name}: another file has a case {quote_name(own)}, too"
+            if own != other:
+                message = f"{name}: {describe_equal_ids(own, other)}"
             raise InputError.from_message(message, hint=OWN_ID_HINT)
         found |= {case.id: case for case in read}
     files = ", ".join(options.cases)
     return choose_cases(tuple(found.values()), options.case_ids, file=files)
+
+
+def _check_cases_file(path: ResolvedPath, given: str) -> None:
+    """Check that there is a file, with an error that names the option instead of a line."""
+    if is_folder(path.path):
+        raise InputError.from_message(f"--cases {given} is a folder", hint="name a file in it")
+    if not os.path.lexists(path.path):
+        message = f"--cases {given} does not exist"
+        raise InputError.from_message(message, hint="check the name of the file")
 
 
 def _find_requests_folder(options: RecordOptions, workspace: Workspace) -> ResolvedPath:
