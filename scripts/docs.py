@@ -148,13 +148,10 @@ def exports_list() -> str:
 
 
 def conventions_list() -> str:
-    """Return how to record content by the convention of the telemetry, as a Markdown list."""
-    titles: dict[str, list[str]] = {}
-    for one in sorted(CONVENTIONS, key=lambda one: one.title.lower()):
-        titles.setdefault(one.capture, []).append(one.title)
-    lines = [f"- {', '.join(names)}: {capture}" for capture, names in titles.items()]
-    common = ", ".join(sorted(one.title for one in CONVENTIONS if one.in_agentevals))
-    return "\n".join([*lines, "", f"agentevals 0.11.0 reads only {common}."])
+    """Return the conventions of telemetry that are read, as Markdown text."""
+    titles = sorted((one.title for one in CONVENTIONS), key=str.lower)
+    common = sorted(one.title for one in CONVENTIONS if one.in_agentevals)
+    return f"{', '.join(titles)}.\n\nagentevals 0.11.0 reads only {', '.join(common)}."
 
 
 def _options() -> list[Option]:

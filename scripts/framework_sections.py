@@ -64,8 +64,8 @@ PAGES = (
         not_recorded=HANDOFF,
         packages=f"`google-adk` 2.13.0, {OTLP_HTTP}",
         variables=f"`{GENAI_CONTENT}=SPAN_ONLY`, `ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN=1`",
-        content="off by default; the variables switch it on",
-        conversation="`gen_ai.conversation.id`, which ADK sets to the id of its session",
+        content="only with the variables",
+        conversation="`gen_ai.conversation.id`, the id of ADK's session",
         complete=("adk2-span",),
         without_content=("adk2-nocontent",),
         also=(
@@ -93,7 +93,7 @@ maybe_set_otel_providers()
         "`opentelemetry-util-genai` 1.1b0",
         variables=f"`{GENAI_CONTENT}=span_only`, "
         "`OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental`",
-        content=f"off by default; the variables switch it on. Version 2.1: `{GENAI_CONTENT}=true`, "
+        content=f"only with the variables. Version 2.1: `{GENAI_CONTENT}=true`, "
         "and export log records",
         complete=("openai-chat-v2-span", "openai-chat-v2-span-unwrapped"),
         without_content=("openai-chat-v2-nocontent",),
@@ -103,10 +103,7 @@ maybe_set_otel_providers()
             ("the same with the Responses API", "openai-responses-traceloop"),
             ("`openinference-instrumentation-openai` 0.1.66", "openai-chat-openinference"),
         ),
-        notes=(
-            "openai-v2 2.4b0 does not record the Responses API; use one of the others",
-            "Without a span around the loop each model call is a trace; agentci joins them",
-        ),
+        notes=("openai-v2 2.4b0 does not record the Responses API",),
         code="""\
 from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
 
@@ -161,8 +158,8 @@ OpenAIAgentsInstrumentor().instrument()
         ),
         notes=(
             (
-                "With LangSmith, install `opentelemetry-exporter-otlp-proto-http`: without it, "
-                "conversations are sent to LangSmith's service"
+                "Without `opentelemetry-exporter-otlp-proto-http`, LangSmith sends "
+                "conversations to its service"
             ),
         ),
         code="""\
@@ -177,13 +174,13 @@ LangChainInstrumentor().instrument()
         agents=("pydantic-ai/agent.py",),
         to_add="`opentelemetry-sdk`",
         packages="`pydantic-ai-slim` 2.68.0",
-        conversation="`gen_ai.conversation.id`, which Pydantic AI sets",
+        conversation="`gen_ai.conversation.id`, set by Pydantic AI",
         complete=("pydantic-ai-v2", "pydantic-ai-v4", "pydantic-ai-v5"),
         also=(
             ("1.107.10", "pydantic-ai1-default"),
             ("1.107.10 with `InstrumentationSettings(version=1)`", "pydantic-ai1-v1"),
         ),
-        notes=("Keep `include_content=True` of `InstrumentationSettings`, the default",),
+        notes=("Keep the default `include_content=True` of `InstrumentationSettings`",),
         code="""\
 from pydantic_ai import Agent
 
@@ -242,7 +239,7 @@ await sdk.shutdown();
         to_add="`opentelemetry-sdk`",
         packages=f"`agent-framework-core` 1.23.0, {OTLP_HTTP}",
         variables="`ENABLE_INSTRUMENTATION=true`, `ENABLE_SENSITIVE_DATA=true`",
-        content="off by default; `ENABLE_SENSITIVE_DATA=true` or the line below switches it on",
+        content="only with `ENABLE_SENSITIVE_DATA=true` or the line below",
         complete=("agent-framework-chat",),
         also=(("the Responses API, whose questions stay apart", "agent-framework"),),
         code="""\
@@ -258,8 +255,8 @@ configure_otel_providers(enable_sensitive_data=True)
         packages=f"`semantic-kernel` 1.45.0, {OTLP_HTTP}",
         variables="`SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS=true`, "
         "`SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true`",
-        content="off by default; the variables switch it on, and the question is only in log "
-        "records of level INFO, which the handler below exports",
+        content="only with the variables; the question is only in log records of level INFO, "
+        "which the handler below exports",
         complete=("semantic-kernel",),
         code="""\
 import logging
@@ -280,12 +277,12 @@ logger.setLevel(logging.INFO)
         agents=("crewai/agent.py",),
         to_add="`openinference-instrumentation-crewai` and that of the model's SDK, such as "
         "`openinference-instrumentation-openai`",
-        not_recorded="the question, which is inside a prompt: set `--case NAME`",
+        not_recorded="the question: set `--case NAME`",
         packages="`crewai` 1.15.30, `openinference-instrumentation-crewai` 1.1.21, "
         "`openinference-instrumentation-openai` 0.1.66",
         complete=("crewai-openinference",),
         notes=(
-            "The question is the description of the task, with its inputs filled in",
+            "The question is the task's description",
             "Instrument the SDK of the model that the crew uses",
         ),
         code="""\
@@ -306,12 +303,7 @@ OpenAIInstrumentor().instrument()
         packages="`llama-index-core` 0.14.25, `openinference-instrumentation-llama-index` 4.6.1",
         conversation="not joined: set `session.id`",
         complete=("llamaindex-openinference",),
-        notes=(
-            (
-                "Without `skip_dep_check=True` the instrumentation asks for a package that most "
-                "set-ups do not have, and records nothing"
-            ),
-        ),
+        notes=(("Without `skip_dep_check=True` nothing is recorded"),),
         code="""\
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 
@@ -329,7 +321,7 @@ LlamaIndexInstrumentor().instrument(skip_dep_check=True)
             (
                 "The SDK's own spans have content only with "
                 "`ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE=content`, and then need no other "
-                "package. A call in both counts once"
+                "package"
             ),
         ),
         code="""\
@@ -346,7 +338,7 @@ AnthropicInstrumentor().instrument()
         not_recorded=HANDOFF,
         packages="`autogen-agentchat` 0.7.5, "
         "`openinference-instrumentation-autogen-agentchat` 0.1.22",
-        content="none in AutoGen's own spans; the instrumentation records it",
+        content="none in AutoGen's own spans",
         complete=("autogen-openinference",),
         without_content=("autogen",),
         code="""\
@@ -378,7 +370,7 @@ GoogleGenAIInstrumentor().instrument()
         packages="`smolagents` 1.26.0, `openinference-instrumentation-smolagents` 0.1.43",
         conversation="not joined: set `session.id`",
         complete=("smolagents-openinference",),
-        notes=("`final_answer` is a tool call of its own in these spans",),
+        notes=("`final_answer` is a tool call in these spans",),
         code="""\
 from openinference.instrumentation.smolagents import SmolagentsInstrumentor
 
