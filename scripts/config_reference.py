@@ -75,6 +75,11 @@ def checks_reference(schema: Schema) -> str:
     return f"{listed}\n\n{_shared_section('Options of the long form', users, len(long))}"
 
 
+def list_choices(choices: Iterable[str], default: str = "") -> str:
+    """List choices as code, the default in bold type."""
+    return "/".join(f"**`{each}`**" if each == default else f"`{each}`" for each in choices)
+
+
 def _list_choices(part: Schema) -> Sequence[str]:
     return part.get("enum") or [part["const"]]
 
@@ -171,7 +176,7 @@ def _kind(part: Schema) -> str:
     if "discriminator" in part:
         return KINDS["object"]
     if choices := part.get("enum") or [part[key] for key in ("const",) if key in part]:
-        listed = "/".join(f"`{value}`" for value in choices)
+        listed = list_choices(map(str, choices), str(part.get("default", "")))
         return listed if len(choices) <= MOST_CHOICES else ""
     if "maximum" in part:
         return f"{part['minimum']}-{_shown(part['maximum'])}"
@@ -189,7 +194,9 @@ def _is_shown(kind: Schema) -> bool:
 
 
 def _default(part: Schema) -> str:
-    if part.get("default") in (None, [], {}):
+    """Return the default as code; that of booleans is false, that of choices is in their list."""
+    default = part.get("default")
+    if default is False or default in (None, [], {}) or {"const", "enum"} & part.keys():
         return ""
     return f"`{json.dumps(part['default'])}`".replace('"', "")
 

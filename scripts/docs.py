@@ -17,7 +17,12 @@ from agentci.config.options import OPTIONS, Option
 from agentci.recordings.exports import EXPORT_FORMATS
 from agentci.recordings.telemetry.conventions.registry import CONVENTIONS
 from agentci.recordings.transcripts.formats import TRANSCRIPT_FORMATS
-from scripts.config_reference import checks_reference, config_reference, graders_reference
+from scripts.config_reference import (
+    checks_reference,
+    config_reference,
+    graders_reference,
+    list_choices,
+)
 from scripts.framework_sections import framework_sections, frameworks_list
 
 ROOT = Path(__file__).parent.parent
@@ -87,7 +92,7 @@ def action_inputs() -> str:
 
 
 def inputs_list() -> str:
-    """Return the inputs that users set as a Markdown list."""
+    """Return the inputs that users set as a Markdown list; a default of `false` is left out."""
     lines = [f"- `config` (list): {CONFIG_HELP}"]
     for option in _options():
         if option.help.endswith("do not set it."):
@@ -95,8 +100,8 @@ def inputs_list() -> str:
         default = _default(option)
         facts = [
             "list" if option.repeats else "",
-            "/".join(f"`{choice}`" for choice in option.choices),
-            f"default `{default}`" if default else "",
+            list_choices(option.choices, default),
+            f"default `{default}`" if default not in ("", "false", *option.choices) else "",
         ]
         shown = ", ".join(filter(None, facts))
         lines.append(f"- `{option.name}`{f' ({shown})' if shown else ''}: {option.help}")
@@ -119,7 +124,7 @@ def commands_list() -> str:
     lines = []
     for name, purpose, parser in _list_commands(make_parser()):
         actions = "/".join(action for action, _, _ in _list_commands(parser))
-        lines.append(f"- `agentci {name}{f' {actions}' if actions else ''}`: {purpose}")
+        lines.append(f"- `{name}{f' {actions}' if actions else ''}`: {purpose}")
     return "\n".join(lines)
 
 
