@@ -8,7 +8,6 @@ from msgspec import Struct
 from agentci._util.files import SpooledChunks
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
-from agentci._util.text.patterns import matches_any
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import (
     ResolvedPath,
@@ -150,32 +149,6 @@ def find_uncovered_problems(
             + "; `gate: {on_skip: fail}` fails the gate if a case has no trace",
             severity="warning",
         )
-
-
-def find_unused_patterns(
-    suite: Suite, cases: Iterable[CaseSummary], eval_set: EvalSet | None
-) -> Iterator[Problem]:
-    """Warn of each of the ``cases`` of a check that names no case, if others name some.
-
-    A check that is for no case at all fails the gate. An eval case without a run is reported as
-    such.
-    """
-    narrowed = [each for each in suite.evaluators if getattr(each, "cases", ())]
-    if not narrowed:
-        return
-    ids = {each for case in cases for each in (case.id, case.eval_case_id) if each}
-    ids |= {case.id for case in eval_set.cases} if eval_set is not None else set()
-    for evaluator in narrowed:
-        patterns: tuple[str, ...] = getattr(evaluator, "cases", ())
-        unused = [one for one in patterns if not any(matches_any((one,), each) for each in ids)]
-        for one in unused if len(unused) < len(patterns) else ():
-            name = evaluator.identity.name
-            yield Problem(
-                message=f"check {name}: no case has an id like {quote_name(one)}",
-                place=evaluator.identity.place,
-                hint=suggest_name(one, sorted(ids)) or "`agentci plan` lists the cases",
-                severity="warning",
-            )
 
 
 def find_unmatched_runs(

@@ -40,12 +40,17 @@ from agentci.runner.load_inputs import (
     find_unknown_cases,
     find_unmatched_problems,
     find_unmatched_runs,
-    find_unused_patterns,
     load_eval_set,
     load_suite_dataset,
     read_recorded_runs,
 )
 from agentci.runner.services import Services
+from agentci.runner.unused_settings import (
+    CalledTools,
+    find_unknown_tools,
+    find_unread_answers,
+    find_unused_patterns,
+)
 from agentci.version import __version__
 
 if TYPE_CHECKING:
@@ -319,6 +324,7 @@ def _plan_recordings(
     # The recorded runs of the base commit may be for eval cases that were removed since.
     if is_own:
         matching.refuse_runs_of_others(source.known_ids)
+    called = CalledTools()
     checks = tuple(
         Check(
             config=suite.file,
@@ -327,13 +333,15 @@ def _plan_recordings(
             load=stored.load,
             fingerprint=fingerprints.compute(evaluator, case.expectation),
         )
-        for case in _match_cases(source, runs, problems, services)
+        for case in called.watch(_match_cases(source, runs, problems, services))
         for stored in (store_case(case, cases, services.run_contents),)
         for evaluator in suite.evaluators
     )
     if is_own and _is_whole(runs, services):
         found = find_unused_patterns(suite, _list_cases(checks), source.eval_set)
         problems.update(dict.fromkeys(found))
+        problems.update(dict.fromkeys(find_unread_answers(suite, source.eval_set)))
+        problems.update(dict.fromkeys(find_unknown_tools(suite, called, source.eval_set)))
     selected = tuple(_select_cases(checks, settings.cases))
     checks = tuple(_drop_uncovered(selected))
     problems.update(dict.fromkeys((*source.loaded.notices, *runs.broken, *runs.problems)))

@@ -1,6 +1,7 @@
 """Names in messages: quoted, listed, or suggested for a misspelled one."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agentci._util.text import truncate
@@ -10,6 +11,12 @@ SHOWN_DIGITS: Final = 12
 
 # Share of equal letters above which one name is probably a misspelling of the other.
 _MIN_SIMILARITY: Final = 0.65
+
+# Names of fewer letters differ by one without being misspelled; longer ones may have two errors.
+_MIN_LETTERS: Final = 5
+_MIN_LETTERS_FOR_TWO: Final = 14
+_WORD: Final = re.compile(r"[A-Z]*[a-z]+|[A-Z]+|[^\W\d_]+")
+_DIGITS: Final = re.compile(r"\d+")
 
 
 def quote_name(name: str) -> str:
@@ -36,6 +43,45 @@ def find_nearest(name: str, known: Sequence[str]) -> str | None:
     plain = {_normalize_name(each): each for each in reversed(known)}
     close = get_close_matches(_normalize_name(name), plain, n=1, cutoff=_MIN_SIMILARITY)
     return plain[close[0]] if close else None
+
+
+def find_misspelled(name: str, known: Iterable[str]) -> str | None:
+    """Find the name that ``name`` is a misspelling of, where similar names may be correct, too.
+
+    Names of which a word starts with another letter (``get_user``, ``set_user``), or that have
+    other numbers, are different names.
+    """
+    return next((each for each in known if each != name and _is_misspelled(name, each)), None)
+
+
+def _is_misspelled(name: str, meant: str) -> bool:
+    words, meant_words = (_WORD.findall(each) for each in (name, meant))
+    given, right = ("".join(each).lower() for each in (words, meant_words))
+    if _DIGITS.findall(name) != _DIGITS.findall(meant):
+        return False
+    if given == right:
+        return bool(given)
+    compared = len(words) if len(words) == len(meant_words) else 1
+    starts = zip(words[:compared], meant_words[:compared], strict=False)
+    if any(one[0].lower() != other[0].lower() for one, other in starts):
+        return False
+    letters = min(len(given), len(right))
+    allowed = 0 if letters < _MIN_LETTERS else 1 if letters < _MIN_LETTERS_FOR_TWO else 2
+    return abs(len(given) - len(right)) <= allowed and _count_errors(given, right) <= allowed
+
+
+def _count_errors(given: str, right: str) -> int:
+    """Count the letters to insert, remove, replace, or swap with the next one."""
+    last: list[int] = []
+    row = list(range(len(right) + 1))
+    for index, letter in enumerate(given, 1):
+        before, last, row = last, row, [index]
+        for at, other in enumerate(right, 1):
+            errors = min(last[at] + 1, row[-1] + 1, last[at - 1] + (letter != other))
+            if index > 1 and at > 1 and letter == right[at - 2] and given[index - 2] == other:
+                errors = min(errors, before[at - 2] + 1)
+            row.append(errors)
+    return row[-1]
 
 
 def shorten_commit(commit: str) -> str:

@@ -1,8 +1,8 @@
 """Checks of tool calls: which, how many, how often the same, and whether they failed."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -30,6 +30,25 @@ ALL_CALLS: Final = "*"
 # Before the patterns of tools in the names of limits.
 MAXIMUM: Final = "max "
 MINIMUM: Final = "min "
+
+
+class ToolRule(Protocol):
+    """A rule of which a misspelled tool would go unnoticed.
+
+    Attributes:
+        named_tools: patterns of tools, and whether the rule checks nothing if no run calls one.
+    """
+
+    @property
+    def named_tools(self) -> Mapping[str, bool]:
+        """The patterns of the tools."""
+
+
+def list_forbidden_tools(rules: Iterable[ForbiddenCall]) -> Iterator[str]:
+    """List the patterns of the tools that rules name."""
+    return (
+        tool for rule in rules for pattern in list_rule_patterns(rule) for tool in pattern.tools
+    )
 
 
 def check_tools_recorded(case: Case) -> None:
@@ -64,6 +83,11 @@ class ToolCallLimits(Struct, frozen=True, kw_only=True):
 
     limits: Mapping[str, float]
 
+    @property
+    def named_tools(self) -> Mapping[str, bool]:
+        """See ``ToolRule``."""
+        return {key.removeprefix(MAXIMUM): most > 0 for key, most in self.limits.items()}
+
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
         calls = list_tool_calls(case.trace)
@@ -89,6 +113,11 @@ class RepeatLimit(Struct, frozen=True, kw_only=True):
 
     tools: tuple[str, ...]
     limits: Mapping[str, float]
+
+    @property
+    def named_tools(self) -> Mapping[str, bool]:
+        """See ``ToolRule``."""
+        return dict.fromkeys(self.tools, True)
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
@@ -145,6 +174,11 @@ class ToolErrorLimit(Struct, frozen=True, kw_only=True):
     recovered: bool
     limits: Mapping[str, float]
 
+    @property
+    def named_tools(self) -> Mapping[str, bool]:
+        """See ``ToolRule``."""
+        return dict.fromkeys(self.tools, True)
+
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
         calls = [call for call in list_tool_calls(case.trace) if matches_any(self.tools, call.name)]
@@ -190,6 +224,11 @@ class RequiredTools(Struct, frozen=True, kw_only=True):
 
     limits: Mapping[str, float]
 
+    @property
+    def named_tools(self) -> Mapping[str, bool]:
+        """See ``ToolRule``."""
+        return {key.removeprefix(MINIMUM): False for key in self.limits}
+
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
         calls = list_tool_calls(case.trace)
@@ -209,6 +248,11 @@ class ForbiddenTools(Struct, frozen=True, kw_only=True):
     """Calls that must not be made."""
 
     rules: tuple[ForbiddenCall, ...]
+
+    @property
+    def named_tools(self) -> Mapping[str, bool]:
+        """See ``ToolRule``."""
+        return dict.fromkeys(list_forbidden_tools(self.rules), False)
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""

@@ -1,6 +1,6 @@
 """``trajectory``: the tool calls of a run against the expected ones, and their differences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding
-from agentci.evaluators.checks.tools import make_recorded_calls
+from agentci.evaluators.checks.tools import list_forbidden_tools, make_recorded_calls
 from agentci.evaluators.evaluator import check_tool_calls_recorded
 from agentci.evaluators.trajectory.expectation import CallPattern, ExpectedTrajectory
 from agentci.evaluators.trajectory.match import (
@@ -19,6 +19,7 @@ from agentci.evaluators.trajectory.match import (
     TrajectoryMatch,
     UnrecordedCallError,
     compare_call_arguments,
+    list_patterns,
     match_calls,
 )
 from agentci.evaluators.trajectory.matchers import (
@@ -219,6 +220,13 @@ def _format_pattern(pattern: CallPattern) -> str:
     return truncate.short(f"{name}({', '.join(written)})", MAX_CALL)
 
 
+def list_expected_tools(expected: ExpectedTrajectory) -> Iterator[str]:
+    """List the patterns of the tools that an expectation requires or forbids."""
+    for pattern in list_patterns(expected.calls):
+        yield from (*pattern.tools, *pattern.by_tool)
+    yield from list_forbidden_tools(expected.forbidden)
+
+
 def find_hints(expected: ExpectedTrajectory, calls: Sequence[RecordedCall]) -> Iterator[str]:
     """Yield the single changes of options with which the calls would be as expected."""
     wider = {
@@ -266,6 +274,11 @@ class TrajectoryRule(Struct, frozen=True, kw_only=True):
 
     expected: ExpectedTrajectory
 
+    @property
+    def named_tools(self) -> Mapping[str, bool]:
+        """See ``ToolRule``."""
+        return dict.fromkeys(list_expected_tools(self.expected), False)
+
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
         turns = case.trace.turns
@@ -293,6 +306,12 @@ class CaseCalls(Struct, frozen=True, kw_only=True):
     """
 
     expected: tuple[ExpectedTrajectory | None, ...]
+
+    @property
+    def named_tools(self) -> Mapping[str, bool]:
+        """See ``ToolRule``."""
+        turns = (each for each in self.expected if each is not None)
+        return dict.fromkeys((tool for turn in turns for tool in list_expected_tools(turn)), False)
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``; a turn that is missing, or one too many, fails."""
