@@ -13,7 +13,7 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count, format_distinct_percents, format_score
 from agentci.gate.aggregation import compute_case_scores
 from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
-from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
+from agentci.model.gate import POOLED, CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.result import (
     EXIT_ERRORED,
     EXIT_GATE_FAILED,
@@ -43,14 +43,19 @@ class CheckGroup(Struct, frozen=True):
 
 
 class ConfigResults(Struct, frozen=True):
-    """The results of one config, grouped separately for each kind of threshold."""
+    """The results of one config, grouped separately for each kind of threshold.
+
+    Attributes:
+        pooled: by each key in ``POOLED``, a group for every evaluator that sets it, after one group
+            for all other evaluators.
+        policy_groups: for keys that are not pooled, a group for every evaluator that sets any key.
+    """
 
     prefix: str
     cases: CaseThresholds | None
     results: Sequence[CheckResult]
     required: tuple[CheckResult, ...]
-    rate_groups: tuple[CheckGroup, ...]
-    score_groups: tuple[CheckGroup, ...]
+    pooled: Mapping[str, tuple[CheckGroup, ...]]
     policy_groups: tuple[CheckGroup, ...]
 
     @property
@@ -92,12 +97,12 @@ def _group_config_results(
         cases=policy.cases,
         results=results,
         required=required,
-        rate_groups=groups(
-            {name: each for name, each in evaluators.items() if each.min_pass_rate is not None}
-        ),
-        score_groups=groups(
-            {name: each for name, each in evaluators.items() if each.min_score is not None}
-        ),
+        pooled={
+            key: groups(
+                {k: each for k, each in evaluators.items() if getattr(each, key) is not None}
+            )
+            for key in POOLED
+        },
         policy_groups=groups(evaluators),
     )
 
@@ -167,9 +172,10 @@ def find_reasons(
     if not reasons or any(results for _, results in judged):
         reasons += _find_empty_gates(gates)
     for gate in gates:
-        reasons += [each for group in gate.rate_groups for each in _check_pass_rate(group)]
-        reasons += [each for group in gate.rate_groups for each in _check_pass_rate_bound(group)]
-        reasons += [each for group in gate.score_groups for each in _check_mean_score(group)]
+        rates, scores = gate.pooled["min_pass_rate"], gate.pooled["min_score"]
+        reasons += [each for group in rates for each in _check_pass_rate(group)]
+        reasons += [each for group in rates for each in _check_pass_rate_bound(group)]
+        reasons += [each for group in scores for each in _check_mean_score(group)]
         reasons += _check_case_scores(gate)
         reasons += [each for group in gate.policy_groups for each in _check_skips_and_errors(group)]
     return [*reasons, *_check_coverage(gates, coverage), *_check_advisory(gates)]

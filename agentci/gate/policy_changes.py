@@ -21,6 +21,7 @@ from agentci.model.gate import (
     PolicyChangeKind,
     PolicyComparison,
     list_compared,
+    list_pooled,
 )
 from agentci.model.values import FAIL_ON_CHOICES, FailOn, replace
 
@@ -130,12 +131,10 @@ def is_looser(compared: Compared, before: Any, after: Any, *, mode: str = "detec
 def apply_base_policy(base: Gate, head: Gate) -> GatePolicy:
     """Return the base's policy for the head's evaluators; new ones keep the head's thresholds."""
     added = {name for name in head.evaluators if name not in base.evaluators}
-    # The metrics of other tools are not known before their results are read.
-    has_results = any(each.name.startswith(RESULTS_PREFIX) for each in head.settings)
     own = {
         name: each
         for name, each in base.policy.evaluators.items()
-        if name in head.evaluators or has_results
+        if name in head.evaluators or _has_results(head)
     }
     new = {name: head.policy.evaluators.get(name, head.policy.overall) for name in added}
     return replace(base.policy, evaluators={**own, **new})
@@ -277,7 +276,11 @@ def _compare_policies(base: Gate, head: Gate) -> Iterator[LooserKey]:
     yield from _compare_fields(before, after)
     for name in base.evaluators:
         own, other = (_find_own_thresholds(each, name) for each in (before, after))
-        for found in (*_compare_fields(own, other), *_find_pooled(before, after, name)):
+        pooled: Iterator[LooserKey] = iter(())
+        if name in before.evaluators and not _is_only_evaluator(head, name):
+            now = after.evaluators.get(name)
+            pooled = find_pooled(before.evaluators[name], now, after.overall)
+        for found in (*_compare_fields(own, other), *pooled):
             if name in head.evaluators and found not in overall:
                 yield (f"evaluators.{name}.{found[0]}", *found[1:])
     yield from _compare_case_thresholds(before, after)
@@ -337,19 +340,32 @@ def _find_own_thresholds(policy: GatePolicy, name: str) -> GateThresholds:
     return replace(own, **unset)
 
 
-def _find_pooled(base: GatePolicy, head: GatePolicy, name: str) -> Iterator[LooserKey]:
-    """Yield the evaluator's own thresholds that became one for the checks of several evaluators.
+def _is_only_evaluator(gate: Gate, name: str) -> bool:
+    """Whether no other evaluator can share limits with it."""
+    return gate.evaluators == (name,) and not _has_results(gate)
 
-    At the same value, more of its checks may then fail if others pass.
+
+def _has_results(gate: Gate) -> bool:
+    """Whether it has metrics of other tools, which are not known before their results are read."""
+    return any(each.name.startswith(RESULTS_PREFIX) for each in gate.settings)
+
+
+def find_pooled(own: Struct, now: Struct | None, shared: Struct) -> Iterator[LooserKey]:
+    """Yield an evaluator's own limits that became limits of all evaluators together.
+
+    Unless the shared limit is the strictest, more of its checks may then fail if others pass, also
+    if the limit is stricter than its own was. Looser limits are yielded by ``_compare_fields``.
+
+    Args:
+        own: the thresholds that the evaluator had for itself.
+        now: those that it has for itself; None if it shares all.
+        shared: those of all evaluators together.
     """
-    own = base.evaluators.get(name)
-    if own is None:
-        return
-    now, all_pass = head.evaluators.get(name), 1.0
-    for key in POOLED:
-        before, shared = getattr(own, key), getattr(head.overall, key)
-        pooled = now is None or getattr(now, key) is None
-        if before is not None and pooled and before == shared and shared < all_pass:
+    for key, compared in list_pooled(type(own)).items():
+        before, after = getattr(own, key), getattr(shared, key)
+        if before is None or (now is not None and getattr(now, key) is not None):
+            continue
+        if after != compared.strictest_share and not is_looser(compared, before, after):
             yield key, format_number(before), "only that of all evaluators together"
 
 

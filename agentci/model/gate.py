@@ -37,13 +37,18 @@ class Compared(Struct, frozen=True):
         stricter: which numbers are stricter, "more" for a set, "by mode" for lower ones if the
             mode is to detect a drop and higher ones otherwise; "by part" for values with parts,
             "neither" for those that are not compared.
-        pooled: whether evaluators that set the value have a group of their own, and all others
-            share one.
+        pooled: whether it is a limit on a share or mean of all checks of a group: evaluators that
+            set the value have a group of their own, and all others share one.
     """
 
     stricter: Literal["higher", "lower", "more", "by mode", "by part", "neither", "first"]
     pooled: bool = False
     choices: tuple[str, ...] = ()
+
+    @property
+    def strictest_share(self) -> float:
+        """The strictest value of a share: no check of a group may fail it."""
+        return 0.0 if self.stricter == "lower" else 1.0
 
 
 def list_compared(values: type[Struct]) -> Mapping[str, Compared]:
@@ -396,9 +401,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     removed_policies: Mapping[str, GatePolicy] = field(default_factory=dict)
 
 
-# The keys whose checks have a group of their own where an evaluator sets them, and of which all
-# other evaluators share one.
-POOLED: Final = tuple(k for k, each in list_compared(GateThresholds).items() if each.pooled)
+def list_pooled(thresholds: type[Struct]) -> Mapping[str, Compared]:
+    """List the fields that are pooled, with how they are compared."""
+    return {key: each for key, each in list_compared(thresholds).items() if each.pooled}
+
+
+POOLED: Final = list_pooled(GateThresholds)
 
 
 class Gate(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """What is looser than the policy of the base commit."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -20,6 +20,7 @@ from agentci.gate.policy_changes import (
 )
 from agentci.model.gate import (
     CaseThresholds,
+    Compared,
     EvaluatorSettings,
     Gate,
     GatePolicy,
@@ -184,6 +185,10 @@ class TestThresholdsOfGate:
         assert changes(head, gate()) == []
 
 
+class MaxErrors(msgspec.Struct):
+    rate: Annotated[float | None, Compared("lower", pooled=True)] = None
+
+
 class TestThresholdsOfOneEvaluator:
     def test_own_thresholds_are_compared_with_those_that_applied(self) -> None:
         own = {"tone": GateThresholds(min_pass_rate=0.5)}
@@ -200,16 +205,39 @@ class TestThresholdsOfOneEvaluator:
         head = gate(overall=GateThresholds(min_pass_rate=0.8))
         assert changes(base, head) == ["gate.evaluators.tone.min_pass_rate: 1 → 0.8"]
 
-    def test_threshold_that_is_now_shared_with_other_evaluators(self) -> None:
-        base = gate(
-            overall=GateThresholds(min_pass_rate=0.8),
-            evaluators={"tone": GateThresholds(min_pass_rate=0.8)},
+    @pytest.mark.parametrize(
+        ("own", "shared", "shown"),
+        [
+            (0.8, 0.8, ["only that of all evaluators together"]),
+            (0.8, 0.9, ["only that of all evaluators together"]),
+            (0.8, 0.7, ["0.7"]),
+            (0.8, 1.0, []),
+        ],
+    )
+    def test_threshold_that_is_now_shared_with_other_evaluators(
+        self, own: float, shared: float, shown: list[str]
+    ) -> None:
+        both = settings(), settings("facts")
+        overall = GateThresholds(min_pass_rate=shared)
+        base = gate(*both, overall=overall, evaluators={"tone": GateThresholds(min_pass_rate=own)})
+        head = gate(*both, overall=overall)
+        expected = [f"gate.evaluators.tone.min_pass_rate: 0.8 → {each}" for each in shown]
+        assert changes(base, head) == expected
+
+    def test_threshold_of_the_only_evaluator_is_shared_with_no_other(self) -> None:
+        overall = GateThresholds(min_pass_rate=0.9)
+        base = gate(overall=overall, evaluators={"tone": GateThresholds(min_pass_rate=0.8)})
+        assert changes(base, gate(overall=overall)) == []
+
+    @pytest.mark.parametrize(("shared", "listed"), [(0.2, True), (0.1, True), (0.0, False)])
+    def test_shared_limit_of_which_lower_values_are_stricter(
+        self, shared: float, listed: bool
+    ) -> None:
+        own, overall = MaxErrors(rate=0.2), MaxErrors(rate=shared)
+        assert [*policy_changes.find_pooled(own, None, overall)] == (
+            [("rate", "0.2", "only that of all evaluators together")] if listed else []
         )
-        head = gate(overall=GateThresholds(min_pass_rate=0.8))
-        assert changes(base, head) == [
-            "gate.evaluators.tone.min_pass_rate: 0.8 → only that of all evaluators together"
-        ]
-        assert changes(head, base) == []
+        assert [*policy_changes.find_pooled(own, own, overall)] == []
 
     def test_inherited_change_is_listed_once(self) -> None:
         base = gate(evaluators={"tone": GateThresholds(min_pass_rate=1.0)})
