@@ -28,16 +28,13 @@ from agentci.reports.console import render_console
 from agentci.reports.job_summary import MAX_BYTES, SummaryReport
 from agentci.reports.junit import JUnitReport
 from agentci.reports.problems import render_problems
-from agentci.reports.registry import ReportWriter, make_report_writers
+from agentci.reports.registry import REPORT_WRITERS, ReportWriter, make_report_writers
 from agentci.reports.report_format import Verdict, get_verdict
 from agentci.reports.sections import BlockName, join_blocks
 
 if TYPE_CHECKING:
     from agentci.runner.page_templates import PageTemplate
 
-
-# Outputs with the path of a report file, named after what writes them.
-REPORT_PATH_OUTPUTS = ("results", "junit", "summary", "report", "comment")
 
 LOGS_PATH: Final = "/v1/logs"
 _MAX_RESPONSE_BYTES: Final = 64 * 1024
@@ -260,7 +257,7 @@ def make_outputs(report: Report, paths: Mapping[str, str]) -> dict[str, str]:
         "failed-count": str(totals.failed),
         "errored-count": str(totals.errored),
         "skipped-count": str(totals.skipped),
-        **{name: paths.get(name, "") for name in REPORT_PATH_OUTPUTS},
+        **{name: paths.get(name, "") for name in REPORT_WRITERS},
     }
 
 
@@ -272,7 +269,7 @@ def make_outputs_without_report(reason: Verdict) -> dict[str, str]:
         "verdict": reason,
         "score": "",
         **dict.fromkeys(counts, "0"),
-        **dict.fromkeys(REPORT_PATH_OUTPUTS, ""),
+        **dict.fromkeys(REPORT_WRITERS, ""),
     }
 
 

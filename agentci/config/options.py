@@ -271,8 +271,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "formats",
-        "Additional report: `ctrf.json`, `results.csv`, or `evaluations.otlp.json`.",
-        choices=FURTHER_FORMATS,
+        f"Additional report: `{'`, `'.join(FURTHER_FORMATS.values())}`.",
+        choices=tuple(FURTHER_FORMATS),
         repeats=True,
     ),
     Option(

@@ -133,7 +133,7 @@ def parse_settings(configs: Sequence[str], values: Mapping[str, Sequence[str]]) 
         evaluator_io=given.choice("evaluator-io", CALL_SCOPES) or "failed",
         content=given.choice("content", CONTENT_LIMITS) or "budget",
         junit_dialect=given.choice("junit-dialect", JUNIT_FORMATS) or "common",
-        formats=given.several_choices("formats", FURTHER_FORMATS),
+        formats=given.several_choices("formats", tuple(FURTHER_FORMATS)),
         emit_otel=given.otlp_endpoint(),
         commenting=given.choice("comment", COMMENT_MODES) or "never",
         check_run=given.text("check-run"),

@@ -76,9 +76,13 @@ ContentLimit: TypeAlias = Literal["budget", "full", "none"]
 CONTENT_LIMITS: Final[tuple[ContentLimit, ...]] = get_args(ContentLimit)
 
 JUnitFormat: TypeAlias = Literal["common", "jenkins"]
-# Formats of report files that are only written on request.
+# Formats of report files that are only written on request, and the names of the files.
 FurtherFormat: TypeAlias = Literal["ctrf", "csv", "otel"]
-FURTHER_FORMATS: Final[tuple[FurtherFormat, ...]] = get_args(FurtherFormat)
+FURTHER_FORMATS: Final[Mapping[FurtherFormat, str]] = {
+    "ctrf": "ctrf.json",
+    "csv": "results.csv",
+    "otel": "evaluations.otlp.json",
+}
 JUNIT_FORMATS: Final[tuple[JUnitFormat, ...]] = get_args(JUnitFormat)
 
 # How problems are printed.

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentci._util.text import escape, json_text, truncate
 from agentci.model.result import CheckResult, Report, Status
-from agentci.model.values import Json, JsonObject
+from agentci.model.values import FURTHER_FORMATS, Json, JsonObject
 from agentci.result_files import otel
 from agentci.result_files.ctrf import EXTRA_KEY, FORMAT
 from agentci.version import __version__
@@ -74,9 +74,8 @@ _STATUSES: Final[dict[Status, str]] = {
 class CtrfReport(Struct, frozen=True, kw_only=True):
     """``ctrf.json``; ``extra`` holds what the Common Test Report Format has no fields for."""
 
-    tool_version: str = __version__
     name: str = "ctrf"
-    file_name: str = "ctrf.json"
+    file_name: str = FURTHER_FORMATS["ctrf"]
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield ASCII JSON. Start and stop are 0: two reports of one run are equal."""
@@ -91,7 +90,7 @@ class CtrfReport(Struct, frozen=True, kw_only=True):
             "start": 0,
             "stop": 0,
         }
-        tool = {"name": "agentci", "version": self.tool_version}
+        tool = {"name": "agentci", "version": __version__}
         head = {"reportFormat": FORMAT, "specVersion": SPEC_VERSION, "generatedBy": "agentci"}
         yield json_text.dumps(head).rstrip("}")
         yield f',"results":{{"tool":{json_text.dumps(tool)},'
@@ -137,7 +136,7 @@ class TableReport(Struct, frozen=True, kw_only=True):
     """``results.csv``, for spreadsheets and ``results:``: one row per check, or per repeat."""
 
     name: str = "csv"
-    file_name: str = "results.csv"
+    file_name: str = FURTHER_FORMATS["csv"]
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield the lines; text that a spreadsheet would run as a formula starts with ``'``."""
@@ -198,9 +197,8 @@ class OtelReport(Struct, frozen=True, kw_only=True):
     its OTLP JSON receiver.
     """
 
-    tool_version: str = __version__
     name: str = "otel"
-    file_name: str = "evaluations.otlp.json"
+    file_name: str = FURTHER_FORMATS["otel"]
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield ASCII JSON. The times are 0, unknown: two reports of one run are equal."""
@@ -219,9 +217,9 @@ class OtelReport(Struct, frozen=True, kw_only=True):
     def _render(self, outcomes: Iterable[CheckOutcome], *, time: int) -> Iterator[str]:
         resource = [
             _make_attribute("service.name", "agentci"),
-            _make_attribute("service.version", self.tool_version),
+            _make_attribute("service.version", __version__),
         ]
-        scope = {"name": "agentci", "version": self.tool_version}
+        scope = {"name": "agentci", "version": __version__}
         yield '{"resourceLogs":[{"resource":'
         yield json_text.dumps({"attributes": resource})
         yield f',"scopeLogs":[{{"scope":{json_text.dumps(scope)},"logRecords":'

@@ -1,4 +1,4 @@
-"""Registry of what writes report files; add a new one here."""
+"""The writers of all report files: those of every run, and those on request."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, assert_never
@@ -13,7 +13,7 @@ from agentci.reports.junit import JUnitReport
 
 
 class ReportWriter(Protocol):
-    """Writes a report file: those of every run, and those of the formats in ``FURTHER_FORMATS``."""
+    """Writes one report file."""
 
     @property
     def name(self) -> str:
@@ -53,7 +53,10 @@ def make_report_writers(
 
 
 def make_further_writer(name: FurtherFormat) -> ReportWriter:
-    """Return the writer of a format that is only written on request."""
+    """Return the writer of a format that is only written on request.
+
+    Each is imported here, as few runs need it.
+    """
     from agentci.reports import further_formats  # noqa: PLC0415 (rarely used)
 
     match name:

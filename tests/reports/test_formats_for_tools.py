@@ -4,32 +4,38 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from agentci.model.result import CheckResult, RepeatOutcome, RepeatRecord, Report, Status
 from agentci.model.values import FURTHER_FORMATS, FurtherFormat, replace
 from agentci.reports.further_formats import CtrfReport, OtelReport, TableReport
-from agentci.reports.registry import ReportWriter, make_further_writer
+from agentci.reports.registry import make_further_writer
 from agentci.result_files.registry import read_result_file
+from agentci.version import __version__
 from tests.conftest import Golden
 from tests.helpers.reports import make_report, make_result, mixed_report, text_of
 from tests.helpers.support import run_agentci
 from tests.result_files.result_samples import sample_file
 
-PINNED: dict[FurtherFormat, ReportWriter] = {
-    "ctrf": CtrfReport(tool_version="1.2.3"),
-    "csv": TableReport(),
-    "otel": OtelReport(tool_version="1.2.3"),
-}
+READ_AGAIN: tuple[FurtherFormat, ...] = ("ctrf", "csv", "otel")
+
+
+def write(name: FurtherFormat, report: Report) -> str:
+    return text_of(make_further_writer(name), report)
 
 
 @pytest.mark.parametrize("name", FURTHER_FORMATS)
 def test_report_matches_snapshot(golden: Golden, name: FurtherFormat) -> None:
-    writer = PINNED[name]
-    golden(writer.file_name, text_of(writer, mixed_report()))
-    assert type(make_further_writer(name)) is type(writer)
+    text = write(name, mixed_report()).replace(f'"{__version__}"', '"1.2.3"')
+    golden(FURTHER_FORMATS[name], text)
+
+
+def test_files_have_the_names_of_the_registry() -> None:
+    named = {name: make_further_writer(name).file_name for name in FURTHER_FORMATS}
+    assert named == FURTHER_FORMATS
+    assert {*FURTHER_FORMATS} == {*get_args(FurtherFormat)}
 
 
 def measured(result: CheckResult) -> CheckResult:
@@ -37,13 +43,12 @@ def measured(result: CheckResult) -> CheckResult:
 
 
 def read_again(name: FurtherFormat, report: Report) -> dict[tuple[str, str], tuple[Any, Any]]:
-    text = text_of(PINNED[name], report)
-    found = read_result_file(text.encode(), file=PINNED[name].file_name)
+    found = read_result_file(write(name, report).encode(), file=FURTHER_FORMATS[name])
     assert found.warnings == ()
     return {(row.case, row.metric): (row.status, row.score) for row in found.rows}
 
 
-@pytest.mark.parametrize("name", FURTHER_FORMATS)
+@pytest.mark.parametrize("name", READ_AGAIN)
 def test_every_status_is_read_as_it_was_written(name: FurtherFormat) -> None:
     statuses: tuple[Status, ...] = ("passed", "failed", "errored", "skipped", "skipped")
     results = [
@@ -66,7 +71,7 @@ def test_every_status_is_read_as_it_was_written(name: FurtherFormat) -> None:
     }
 
 
-@pytest.mark.parametrize("name", FURTHER_FORMATS)
+@pytest.mark.parametrize("name", READ_AGAIN)
 def test_metrics_of_several_configs_have_different_names(name: FurtherFormat) -> None:
     result = make_result("passed", 1.0)
     other = replace(result, config="other.yaml")
@@ -132,11 +137,11 @@ def test_empty_reports_are_valid() -> None:
 def test_formats_are_written_on_request_and_read_again(tmp_path: Path) -> None:
     source = sample_file("promptfoo/base")
     (tmp_path / "out.json").write_bytes(source.read_bytes())
-    options = [f"--formats={name}" for name in FURTHER_FORMATS]
+    options = [f"--formats={name}" for name in READ_AGAIN]
     ran = run_agentci(["run", "--quiet", "--results", "out.json", *options], cwd=tmp_path)
     written = {one["id"]: (one["status"], one["score"]) for one in ran.results["results"]}
-    for writer in PINNED.values():
-        file = f"agentci-results/{writer.file_name}"
+    for name in READ_AGAIN:
+        file = f"agentci-results/{FURTHER_FORMATS[name]}"
         again = run_agentci(
             ["run", "--quiet", "--results", file, "--output-dir", "again"], cwd=tmp_path
         )

@@ -18,16 +18,22 @@ from agentci.model.gate import Gate, GatePolicy, GateThresholds, PolicyChange, P
 from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import CheckResult, Decision, Report, Shard, ShardInfo, Totals
 from agentci.model.trace import Trace, Turn
-from agentci.model.values import COMMAND_LINE, JUNIT_FORMATS, JUnitFormat, Place, Problem
+from agentci.model.values import (
+    COMMAND_LINE,
+    FURTHER_FORMATS,
+    JUNIT_FORMATS,
+    JUnitFormat,
+    Place,
+    Problem,
+)
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
-from agentci.reports.further_formats import CtrfReport, OtelReport, TableReport
 from agentci.reports.html.page import HtmlReport
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
 from agentci.reports.problems import render_problems
-from agentci.reports.registry import REPORT_WRITERS
+from agentci.reports.registry import REPORT_WRITERS, make_further_writer
 from agentci.reports.results_json import make_results_schema
 from agentci.reports.run_content import make_case_summary
 from agentci.reports.workflow_commands import (
@@ -142,15 +148,12 @@ REPORTS = values(
 )  # fmt: skip
 
 FORMATS: dict[str, Callable[[Report], str]] = {
-    "results.json": partial(text_of, JsonReport()),
-    "junit.xml": partial(text_of, JUnitReport(dialect="common")),
+    **{each.file_name: partial(text_of, each) for each in REPORT_WRITERS.values()},
     "junit.xml for Jenkins": partial(text_of, JUnitReport(dialect="jenkins")),
-    "summary.md": partial(text_of, SummaryReport()),
-    "comment.md": partial(text_of, CommentReport()),
-    "report.html": partial(text_of, HtmlReport()),
-    "ctrf.json": partial(text_of, CtrfReport()),
-    "results.csv": partial(text_of, TableReport()),
-    "evaluations.otlp.json": partial(text_of, OtelReport()),
+    **{
+        file_name: partial(text_of, make_further_writer(name))
+        for name, file_name in FURTHER_FORMATS.items()
+    },
     "console": lambda report: render_console(report, quiet=False, verbose=True, colour=True),
     "annotations": annotated,
     "problems as text": lambda report: render_problems(report.problems, "text"),
