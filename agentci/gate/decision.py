@@ -1,7 +1,4 @@
-"""Group the checks that a threshold applies to, and decide whether the gate passes.
-
-Each reason is one sentence.
-"""
+"""Group the checks that share a threshold, and decide whether the gate passes, with reasons."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,8 +104,8 @@ def _group_config_results(
     )
 
 
-# A remark does not decide; what is lost or unknown is part of the summary of a gate that passes,
-# and what is unknown else a remark.
+# A remark does not decide. Lost and unknown reasons are part of the summary of a gate that passes;
+# for one that fails, the unknown ones are remarks.
 ReasonKind: TypeAlias = Literal[
     "input", "interrupted", "failed", "nothing", "errored", "remark", "lost", "unknown"
 ]
@@ -127,7 +124,7 @@ class GateReason(Struct, frozen=True):
     """One reason for a gate decision; a ``remark`` never fails the gate.
 
     Attributes:
-        listed: whether another part of all reports has it, such as the list of skipped checks.
+        listed: whether another part of all reports shows it, such as the list of skipped checks.
     """
 
     kind: ReasonKind
@@ -136,7 +133,7 @@ class GateReason(Struct, frozen=True):
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """How much of eval cases and recorded runs does not belong together.
+    """How many eval cases and recorded runs have no counterpart.
 
     Attributes:
         uncovered: number of eval cases without a matching recorded run.
@@ -192,7 +189,7 @@ def format_pass_summary(judged: ResultsByPolicy) -> str:
 
 
 def compute_mean_score(results: Sequence[CheckResult]) -> float | None:
-    """The mean score of the checks that passed or failed; None if none of them has a score."""
+    """Compute the mean score of checks that passed or failed; None if none of them has a score."""
     scores = [
         result.score
         for result in results
@@ -216,8 +213,8 @@ def _find_interruption(*, complete: bool) -> Iterator[GateReason]:
 def _find_empty_gates(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
     """Report gates without a passed or failed check.
 
-    Skipped if errors already fail the gate, or if all its checks are advisory and
-    another config has results.
+    Gates that already fail because of errors are left out, and those that have only advisory checks
+    while another config has results.
     """
     if not gates:
         yield GateReason("nothing", NOTHING_EVALUATED)
@@ -239,7 +236,7 @@ def _find_empty_gates(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
 def _find_empty_evaluators(gate: ConfigResults) -> Iterator[GateReason]:
     """Report required evaluators whose checks were all skipped.
 
-    Those that need a secret which this workflow does not have are only reported as skipped.
+    Evaluators that need a secret which this workflow does not have are not reported here.
     """
     for group in gate.policy_groups:
         by_name: dict[str, list[CheckResult]] = {}
@@ -337,7 +334,7 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
 
 
 def _check_coverage(gates: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:
-    """Report eval cases without runs, and runs without eval cases, which a note lists as well."""
+    """Report eval cases without runs, and runs without eval cases; a note lists the latter, too."""
     fails = any(gate.policy_groups[0].thresholds.on_skip == "fail" for gate in gates)
     if coverage.uncovered:
         text = f"{format_count(coverage.uncovered, 'eval case')} without a matching trace"

@@ -30,7 +30,8 @@ class ReportWriter(Protocol):
         """
 
 
-# By name, the most important first: if the disk fills up, later files are lost.
+# In order of importance: if the disk fills up, later files are lost. The names are also those of
+# the outputs of the action.
 REPORT_WRITERS: dict[str, ReportWriter] = {
     "results": JsonReport(),
     "junit": JUnitReport(),

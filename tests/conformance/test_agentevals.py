@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from agentevals_evaluator_sdk import (  # type: ignore[import-untyped] # ships no types
+    EvalInput,
+    InvocationData,
+)
 
 from tests.helpers.support import run_agentci
 
@@ -176,8 +180,22 @@ def _our_rows(report: Mapping[str, Any]) -> Iterator[Row]:
             "score": result["score"],
             "turn_scores": result["turn_scores"],
             "reason": result["reason"] if result["status"] == "skipped" else None,
-            "details": result["details"],
+            "details": _without_additions(result["details"]),
         }
+
+
+def _without_additions(details: Any) -> Any:
+    """Leave out the fields that agentci adds to the input of a program, which `echo` returns."""
+    given = (details or {}).get("input")
+    if not isinstance(given, dict):
+        return details
+    kept = {key: given[key] for key in given if key in EvalInput.model_fields}
+    for key in ("invocations", "expected_invocations"):
+        kept[key] = given[key] and [
+            {name: turn[name] for name in turn if name in InvocationData.model_fields}
+            for turn in given[key]
+        ]
+    return {**details, "input": kept}
 
 
 def _code(rows: Sequence[Row]) -> int:

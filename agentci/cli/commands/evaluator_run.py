@@ -13,14 +13,14 @@ from pydantic import ValidationError
 
 from agentci._util.files import write_to_stream
 from agentci._util.text import escape
-from agentci._util.text.format import format_count, format_criterion, format_number
+from agentci._util.text.format import format_count, format_number
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import ResolvedPath, is_file, is_folder
 from agentci.cli.session import Session
 from agentci.config.settings import Settings, parse_settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError
-from agentci.evaluators.agentevals.code import DEFAULT_TIMEOUT_SECONDS, CodeEvaluator
+from agentci.evaluators.agentevals.code import DEFAULT_TIMEOUT_SECONDS, CodeEntry, build_code
 from agentci.evaluators.evaluator import ComparableEvaluator, Definition, Facts
 from agentci.evaluators.evaluator_type import EvaluatorContext
 from agentci.evaluators.fields import MAX_SECONDS
@@ -215,8 +215,6 @@ def build_target(
     """
     hint = "name the program of an evaluator, FILE.py:FUNCTION, or the file of a prompt"
     locator, found = locate_given(options.path, services, hint=hint)
-    if options.kind == "code":
-        return locator, _build_code(options, found, locator, services)
     try:
         return locator, _build_from_entry(options, found, locator, services)
     except ValidationError as error:
@@ -247,32 +245,6 @@ def locate_given(named: str, services: Services, *, hint: str) -> tuple[FileLoca
     return locator, found
 
 
-def _build_code(
-    options: EvaluatorRunOptions, found: ResolvedPath, locator: FileLocator, services: Services
-) -> CodeEvaluator:
-    threshold = _find_threshold(options)
-    timeout = options.timeout_seconds
-    return CodeEvaluator(
-        identity=EvaluatorIdentity(
-            name=Path(options.path).stem,
-            type="code",
-            criterion=format_criterion(threshold),
-            threshold=threshold,
-            required=True,
-            place=COMMAND_LINE,
-        ),
-        definition={},  # the result is not compared
-        config=options.config,
-        run=RunProgram(
-            program=locator.find(found.path.name, COMMAND_LINE),
-            stdin="",
-            timeout_seconds=DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,
-            cache_dirs=tuple(services.evaluator_caches),
-        ),
-        program_place=COMMAND_LINE,
-    )
-
-
 def _find_threshold(options: EvaluatorRunOptions) -> float:
     requested = options.settings.threshold
     return DEFAULT_THRESHOLD if requested is None else requested
@@ -281,7 +253,7 @@ def _find_threshold(options: EvaluatorRunOptions) -> float:
 def _build_from_entry(
     options: EvaluatorRunOptions, found: ResolvedPath, locator: FileLocator, services: Services
 ) -> ComparableEvaluator:
-    """Build a grader or a prompt."""
+    """Build the evaluator from the entry that a config would have."""
     judges = make_judge_settings(
         options.judge_model,
         options.judge,
@@ -290,19 +262,31 @@ def _build_from_entry(
         folder=str(services.workspace.cwd),
     )
     context = _make_context(locator, judges)
+    name, timeout = Path(options.path).stem, options.timeout_seconds
+    cache_dirs = [*services.evaluator_caches]
+    if options.kind == "code":
+        code = CodeEntry(
+            name=name,
+            type="code",
+            path=found.path.name,
+            threshold=_find_threshold(options),
+            timeout=DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,
+            config=dict(options.config),
+            cache_dirs=cache_dirs,
+        )
+        return build_code(code, context)
     if options.kind == "grader":
-        timeout = options.timeout_seconds
         grader = GraderEntry(
             name=options.function,
             type="grader",
             grader=f"{found.path.name}:{options.function}",
             threshold=_find_threshold(options),
             timeout=GRADER_SECONDS if timeout is None else timeout,
-            cache_dirs=[*services.evaluator_caches],
+            cache_dirs=cache_dirs,
         )
         return build_grader(grader, context)
     prompt = PromptEntry(
-        name=Path(options.path).stem,
+        name=name,
         type="prompt",
         prompt=found.path.name,
         threshold=options.passing,

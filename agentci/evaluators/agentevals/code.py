@@ -1,4 +1,4 @@
-"""``type: code`` and ``type: remote``: a program that reads EvalInput and prints EvalResult.
+"""``type: code`` and ``type: remote``: programs that read EvalInput and print EvalResult.
 
 Fields and spellings are those of agentevals 0.11.0, protocol 1.1, a superset of 1.0. Parsing is
 stricter in two points: a boolean is not a score, and another major version is rejected.
@@ -178,16 +178,16 @@ class RemoteEntry(ProgramEntry):
 
 
 PROTOCOL_VERSION: Final = "1.1"
-# False beside what was left out because it was not recorded; these keys are not in the protocol.
+# Keys that are not in the protocol: false if a value was left out because it was not recorded.
 CALLS_RECORDED_KEY: Final = "tool_calls_recorded"
 ARGS_RECORDED_KEY: Final = "args_recorded"
 
 
 def make_eval_input(case: Case, *, name: str, threshold: float, config: JsonObject) -> str:
-    """Write EvalInput as compact JSON; every key is present, even without a value.
+    """Write EvalInput as compact JSON. Fields must also be in ``EvalInput`` of ``agentci.sdk``.
 
-    Only tool calls and arguments that were not recorded are left out: an empty value would say that
-    there were none.
+    Every key is present, even without a value. Only tool calls and arguments that were not recorded
+    are left out: an empty value would mean that there were none.
     """
     header: JsonObject = {
         "protocol_version": PROTOCOL_VERSION,
@@ -276,8 +276,8 @@ class ParsedEvalResult(Struct, frozen=True, kw_only=True):
 
     Attributes:
         score: 0 to 1.
-        status: the program's own verdict; None leaves it to score and threshold.
-        turn_scores: as given: any number of scores of any value, None for a turn without one.
+        status: the program's own verdict; None if score and threshold decide.
+        turn_scores: as given: any number of scores with any values, None for a turn without one.
     """
 
     score: float
@@ -290,8 +290,8 @@ def parse_eval_result(document: JsonObject) -> ParsedEvalResult:
     """Parse a result; unknown fields are ignored.
 
     Raises:
-        EvaluatorError: if a field is missing or invalid; the message completes a sentence about
-            the program.
+        EvaluatorError: if a field is missing or invalid. The message lacks a subject, which is the
+            program.
     """
     version = document.get("protocol_version")
     ours = PROTOCOL_VERSION.partition(".")[0]
@@ -384,10 +384,10 @@ LEFT_OUT_KEY: Final = "left_out"
 
 
 def truncate_result(full: ParsedEvalResult, *, size: int, shown: Sequence[str]) -> ParsedEvalResult:
-    """Return a small result unchanged; of a large one keep the verdict and shortened details.
+    """Return a small result unchanged, and a large one with its verdict and shortened details.
 
     Args:
-        result: a program's result.
+        full: a program's result.
         size: size of the printed result in bytes.
         shown: names of the details that reports show.
     """
@@ -444,7 +444,7 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
-        """Its program, and the variables that it may see."""
+        """The program, and the variables that it may see."""
         return list_program_needs(self.identity, self.run, place=self.program_place)
 
     def read_expectation(self, expectation: Expectation) -> Facts:
@@ -462,7 +462,7 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         return replace(self.run, stdin=given, unrecorded=list_unrecorded(case.trace.turns))
 
     def read(self, response: Response) -> Judgement:
-        """Return the judgement by the program's own status if it has one, else by its score.
+        """Return the judgement: by the status that the program returned, else by its score.
 
         Raises:
             EvaluatorError: if the program failed or printed no result.
@@ -603,7 +603,7 @@ def make_program_identity(entry: SandboxedEntry, context: EvaluatorContext) -> E
 
 
 def installs_requirements(entry: SandboxedEntry) -> bool:
-    """Return whether packages are installed for it; an image already contains them."""
+    """Return whether packages are installed for the program; an image already contains them."""
     return entry.requirements == "auto" and _get_image(entry) is None
 
 

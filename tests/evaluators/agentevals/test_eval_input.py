@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.evaluators.agentevals.code import make_eval_input
+from agentci import sdk
+from agentci.evaluators.agentevals.code import PROTOCOL_VERSION, make_eval_input
 from agentci.model.case import Case, EvalCase
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.model.values import Json, JsonObject, Place
@@ -146,12 +148,15 @@ def test_values_without_json_form_are_replaced() -> None:
     assert sent == {"nan": None, "half": "\ufffd", "fine": 0.1}
 
 
-def test_sdk_parses_the_input() -> None:
+def test_sdk_reads_every_field_of_the_input() -> None:
     case = _case(TURN, expected=EXPECTED)
     make_eval_input(case, name="another", threshold=0.1, config={})
     text = make_eval_input(case, name="ev", threshold=0.7, config={"a": 1})
-    read = SDK.EvalInput.model_validate_json(text)
-    assert json.loads(read.model_dump_json()) == json.loads(text)
+    given = json.loads(text)
+    assert asdict(sdk.EvalInput.from_json(text)) == given
+    theirs = json.loads(SDK.EvalInput.model_validate_json(text).model_dump_json())
+    assert theirs == {key: given[key] for key in theirs}
+    assert sdk.VERSION == PROTOCOL_VERSION
 
 
 @given(

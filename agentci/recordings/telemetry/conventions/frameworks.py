@@ -1,6 +1,6 @@
-"""Reads the spans that agent frameworks record by conventions of their own.
+"""Reads spans of agent frameworks' own tracers.
 
-They are Haystack, Mastra, Genkit, Strands Agents and the Vercel AI SDK.
+The frameworks are Haystack, Mastra, Genkit, Strands Agents and the Vercel AI SDK.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Reads what libraries that instrument others record: OpenInference, Traceloop's and Logfire's."""
+"""Reads spans of libraries that instrument others: OpenInference, Traceloop's and Logfire's."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias

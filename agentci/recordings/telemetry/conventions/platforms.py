@@ -1,4 +1,6 @@
-"""Reads what platforms record as two JSON values, an input and an output.
+"""Reads spans of the SDKs and exporters of observability platforms.
+
+Most have a kind, an input and an output as JSON, which ``_make_layer`` reads.
 
 Langfuse records observations with a type, and LangSmith's OpenTelemetry exporter runs. MLflow
 Tracing records spans, each of whose attributes is JSON text. Laminar and LangWatch record

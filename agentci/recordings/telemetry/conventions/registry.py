@@ -1,4 +1,4 @@
-"""The conventions that are read, how each is recognised, and how its content is switched on."""
+"""The conventions that are read: how each is recognised, and what is read of its spans."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
@@ -23,23 +23,27 @@ SpanReader: TypeAlias = Callable[[Span, Sequence[SpanEvent]], Iterator[SpanReadi
 
 
 class Convention(Struct, frozen=True, kw_only=True):
-    """One convention.
+    """How one library, framework or platform records what an agent does.
 
     Attributes:
         name: as users write it; the function of its reader is ``read_NAME``.
         title: as shown to users.
-        reader: the module here that reads it; None if its spans follow GenAI, and only the way to
-            content differs.
-        prefixes: of attributes; a span with one of them is read by it.
-        attributes: names of attributes that are a sign of it as well.
-        read_attributes: what it reads beside ``attributes``; None for all with its prefixes.
-        scopes: names of instrumentation scopes, or their starts if they end with a dot.
+        reader: the module here that reads it; None if its spans follow GenAI, and only ``capture``
+            differs.
+        prefixes, attributes: a span with an attribute of one of these prefixes or names is
+            recognised as one of the convention.
+        scopes: so is a span of one of these instrumentation scopes; a name that ends with a dot is
+            a prefix.
+        read_attributes: the attributes that the reader uses besides ``attributes``, as all others
+            are dropped; None for all with ``prefixes``.
         session: attributes that hold the id of a conversation.
         messages: attributes that hold whole messages, which are not read if they are too long.
         model_output: those that hold, as JSON, what a model returned.
         run_output: those that hold what the run of an agent returned.
-        model_call: an attribute, and its values on the span of a model call, in upper case.
-        capture: what to do if content was not recorded.
+        model_call: an attribute, and its values in upper case, that mark the span of a model call;
+            for grouping, which reads no content.
+        capture: how users switch on the recording of content.
+        in_agentevals: whether agentevals reads it, too.
     """
 
     name: str
@@ -58,7 +62,7 @@ class Convention(Struct, frozen=True, kw_only=True):
     in_agentevals: bool = False
 
     def has_scope(self, scope: str) -> bool:
-        """Return whether a span of this instrumentation scope is read by it."""
+        """Return whether spans of this instrumentation scope belong to the convention."""
         return any(
             scope == one or (one.endswith(".") and scope.startswith(one)) for one in self.scopes
         )
@@ -366,7 +370,7 @@ CONVENTIONS: Final = (
 )
 
 
-# Attributes of agents in conventions that are not read: their traces are errors, not ignored.
+# Of conventions that are not read. Traces with such attributes are errors; they are not ignored.
 UNREAD_PREFIXES: Final = (
     *("llm.", "braintrust.", "promptflow.", "weave."),
     *("langtrace.", "agentops.", "opik."),
@@ -383,7 +387,6 @@ def _join_names(prefixes: Iterable[str] = ()) -> AttributeNames:
     return AttributeNames(frozenset(exact), tuple(sorted(joined)))
 
 
-# What conventions read.
 CONVENTION_ATTRIBUTES: Final = _join_names()
 SPAN_ATTRIBUTES: Final = _join_names(UNREAD_PREFIXES)
 READ_ATTRIBUTES: Final = ReadAttributes(SPAN_ATTRIBUTES, semconv.RESOURCE_ATTRIBUTES)
@@ -430,7 +433,7 @@ def find_conventions(span: Span) -> Sequence[Convention]:
 
 
 def find_marked_conventions(span: Span) -> Sequence[Convention]:
-    """Return the conventions that a span has an attribute, event or scope of."""
+    """Return the conventions of which a span has an attribute, an event or the scope."""
     found = find_conventions(span)
     names = (*span.attributes, *(event.name for event in span.events))
     if any(name.startswith(GENAI_PREFIX) for name in names):
@@ -439,7 +442,7 @@ def find_marked_conventions(span: Span) -> Sequence[Convention]:
 
 
 def is_agent_activity(span: Span) -> bool:
-    """Return whether a span records work of an agent, also if no turn can be read from it."""
+    """Return whether a span records work of an agent, even if no turn can be read from it."""
     kind = classify_span(span)
     if kind in ACTIVE_KINDS or (kind == "none" and semconv.REQUEST_MODEL in span.attributes):
         return True
