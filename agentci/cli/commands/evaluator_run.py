@@ -265,16 +265,16 @@ def _build_from_entry(
     name, timeout = Path(options.path).stem, options.timeout_seconds
     cache_dirs = [*services.evaluator_caches]
     if options.kind == "code":
-        code = CodeEntry(
-            name=name,
-            type="code",
-            path=found.path.name,
-            threshold=_find_threshold(options),
-            timeout=DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,
-            config=dict(options.config),
-            cache_dirs=cache_dirs,
-        )
-        return build_code(code, context)
+        fields = {
+            "name": name,
+            "type": "code",
+            "path": found.path.name,
+            "threshold": _find_threshold(options),
+            "timeout": DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,
+            "config": options.config,
+            "cache_dirs": cache_dirs,
+        }
+        return build_code(CodeEntry.model_validate(fields), context)
     if options.kind == "grader":
         grader = GraderEntry(
             name=options.function,
