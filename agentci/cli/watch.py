@@ -18,6 +18,7 @@ from agentci.errors import InputError
 from agentci.execution.runtimes import find_unsupported_reason
 from agentci.execution.user_command import UserCommand
 from agentci.record.recording_file import is_being_recorded
+from agentci.recordings.registry import name_failed_recording
 from agentci.runner.fingerprints import SourceDigests
 from agentci.runner.gate_snapshot import find_files
 from agentci.runner.load_configs import LoadedSuite, load_suites
@@ -130,10 +131,11 @@ class WatchedFiles:
         found = (
             path
             for folder, pattern in self._patterns
-            for path in (
+            for named in (
                 *find_matching_paths(folder, pattern),
                 *find_matching_paths(workspace.cwd, pattern),
             )
+            for path in (named, name_failed_recording(named))
         )
         return {**configs, **_look_at(found, output)}
 

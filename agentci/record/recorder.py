@@ -44,7 +44,14 @@ from agentci.record.otlp_receiver import (
     make_export_variables,
 )
 from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
-from agentci.record.recorded_case import MAX_ID, PROXY, RecordCase, TraceSummary, choose_recording
+from agentci.record.recorded_case import (
+    MAX_ID,
+    NO_ACTIVITY,
+    PROXY,
+    RecordCase,
+    TraceSummary,
+    choose_recording,
+)
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayedCase, ReplayingProxy, find_unset_keys, make_key_variables
 from agentci.record.request_file import format_requests, select_requests
@@ -150,6 +157,16 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     is_input_unread: bool = False
     output: str = ""
     seconds: float = 0.0
+
+    @property
+    def has_activity(self) -> bool:
+        """Whether a model was called, or telemetry came in."""
+        return bool(self.model_calls or self.source)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it was recorded and can be evaluated."""
+        return bool(self.source) and not self.incomplete
 
 
 def record(order: RecordOrder) -> tuple[RecordedCase, ...]:
@@ -288,7 +305,7 @@ class _Recorder:
             shared = self._order.shares_terminal and self._is_single
             streams = (None, None) if shared else (stdin, output)
             code = self._run_command(case, folder, *streams)
-            tail = _read_tail(output)
+            tail = self._order.redactor.redact(_read_tail(output))
             # The command moves the position of the file that it shares.
             is_stdin_unread = not os.lseek(stdin.fileno(), 0, os.SEEK_CUR)
             self._injected.add_files(case.id, Path(folder))
@@ -469,6 +486,8 @@ def _find_incomplete_reason(
     reason = misses[0] if misses else ""
     if exit_code is None:
         reason = reason or ("it was interrupted" if case.id else "")
+    elif exit_code and summary.missing == NO_ACTIVITY:
+        reason = reason or f"the command {describe_exit(exit_code)} before it called a model"
     else:
         reason = reason or summary.missing
         if case.id and exit_code:
@@ -531,6 +550,9 @@ def _format_name(case: str) -> str:
 
 
 def _read_tail(output: IO[bytes]) -> str:
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - OUTPUT_TAIL_BYTES))
-    return output.read().decode("utf-8", "replace")
+    start = max(0, output.seek(0, os.SEEK_END) - OUTPUT_TAIL_BYTES)
+    output.seek(start)
+    content = output.read()
+    # The first line may begin with a part of a key, which would not be recognised.
+    cut = content.partition(b"\n")[2] if start else b""
+    return (cut or content).decode("utf-8", "replace")

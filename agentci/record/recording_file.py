@@ -2,17 +2,21 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, NamedTuple, TypeAlias
 
-from agentci._util.files import make_folder, write_file_atomically
+from agentci._util.files import make_folder, remove_path, write_file_atomically
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file
 from agentci.errors import InputError
 from agentci.record.apis.model_api import get_object, get_objects, parse_body
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
+from agentci.recordings.registry import name_failed_recording
 from agentci.recordings.telemetry import semconv
+
+# Of a recording that failed, an older file is kept.
+FileOutcome: TypeAlias = Literal["written", "kept", "none"]
 
 
 def find_recording_path(given: str, workspace: Workspace) -> ResolvedPath:
@@ -37,11 +41,18 @@ class EarlierRecording:
 
     Args:
         lines: of the file; empty if there is none.
+
+    Attributes:
+        has_complete_runs: whether any run can be evaluated.
+        has_incomplete_runs: whether any run cannot.
     """
 
     def __init__(self, lines: Sequence[str] = ()) -> None:
         self._lines = lines
-        self._cases = [frozenset(_find_cases(line)) for line in lines]
+        read = [_read_line(line) for line in lines]
+        self._cases = [each.cases for each in read]
+        self.has_complete_runs = any(each.is_complete for each in read)
+        self.has_incomplete_runs = any(each.is_incomplete for each in read)
 
     @classmethod
     def read(cls, path: ResolvedPath, workspace: Workspace) -> "EarlierRecording":
@@ -87,31 +98,50 @@ class EarlierRecording:
 
         def find_place(line: str) -> int:
             found = places.get(line)
-            return places.get(frozenset(_find_cases(line)), last) if found is None else found
+            return places.get(_read_line(line).cases, last) if found is None else found
 
         return sorted(lines, key=find_place)
 
 
-def _find_cases(line: str) -> Iterator[str]:
-    """Return the ids of the cases that a line belongs to."""
+class _LineContent(NamedTuple):
+    """What a line holds.
+
+    Attributes:
+        cases: ids of the cases that it belongs to.
+        is_complete: whether it has runs that can be evaluated.
+        is_incomplete: whether it has runs that cannot.
+    """
+
+    cases: frozenset[str]
+    is_complete: bool
+    is_incomplete: bool
+
+
+def _read_line(line: str) -> _LineContent:
+    cases: set[str] = set()
+    marks: list[bool] = []
     for batch in get_objects(parse_body(line.encode()) or {}, "resourceSpans"):
+        names: set[object] = set()
         for attribute in get_objects(get_object(batch, "resource"), "attributes"):
+            names.add(attribute.get("key"))
             if attribute.get("key") == semconv.SESSION_NAME:
-                yield str(get_object(attribute, "value").get("stringValue"))
+                cases.add(str(get_object(attribute, "value").get("stringValue")))
+        marks.append(semconv.INCOMPLETE in names)
+    return _LineContent(frozenset(cases), is_complete=not all(marks), is_incomplete=any(marks))
 
 
 class RecordingWriter:
     """Writes the lines of cases when they end, so that a recording that is killed has them.
 
-    The file is locked until the recording ends, see ``is_being_recorded``.
+    A recording that fails leaves an older file as it is. Its lines are written where ``agentci
+    run`` reads them instead, until a later recording succeeds. The file is locked until the
+    recording ends, see ``is_being_recorded``.
 
     Args:
-        kept: lines of an earlier recording that stay in the file.
-        earlier: an earlier recording, whose order stays.
-
-    Attributes:
-        earlier: the same.
-        replaces_file: whether there is an older file.
+        part: the only cases that are recorded; the others of the file stay. None for all.
+        needs_all: whether one case without a complete run makes the recording fail; else it fails
+            if no case has one.
+        earlier: the file as it is.
     """
 
     def __init__(
@@ -119,61 +149,126 @@ class RecordingWriter:
         path: ResolvedPath,
         workspace: Workspace,
         *,
-        kept: Sequence[str] = (),
-        earlier: EarlierRecording | None = None,
+        part: Collection[str] | None,
+        needs_all: bool,
+        earlier: EarlierRecording,
     ) -> None:
         self._path = path
-        self._kept = kept
-        self.earlier = EarlierRecording() if earlier is None else earlier
+        self._failed = workspace.resolve_given(name_failed_recording(path.path))
+        self._part = part
+        self._kept = () if part is None else earlier.select_others(part, named=True)
+        self._needs_all = needs_all
+        # A whole recording has the order of its cases.
+        self._earlier = earlier if needs_all or part is not None else EarlierRecording()
         self._workspace = workspace
         self._is_begun = False
         self._locked: IO[bytes] | None = None
-        self.replaces_file = is_file(path.path)
+        self._held: list[str] = []
+        self._replaces_file = is_file(path.path)
+        self._can_fail = self._replaces_file and (needs_all or earlier.has_complete_runs)
 
-    def add(self, lines: Sequence[str], *, has_runs: bool) -> None:
+    def add(self, lines: Sequence[str], *, has_runs: bool, is_complete: bool) -> None:
         """Append the lines of a case; the first ones replace an older file.
 
         Args:
             has_runs: whether anything was recorded; else the lines say why not, which is only
                 needed in the place of an older file.
+            is_complete: whether the case can be evaluated.
 
         Raises:
             InputError: the file cannot be written.
         """
         if self._is_begun:
-            self._write(lines, is_appended=True)
-        elif lines and (has_runs or self.replaces_file):
-            self._write([*self._kept, *lines])
+            self._write(self._path, lines, is_appended=True)
+            return
+        if self._can_fail and (self._needs_all or not is_complete):
+            self._held += lines
+        elif lines and (has_runs or self._replaces_file):
+            self._write(self._path, [*self._kept, *self._held, *lines])
             self._is_begun = True
             with suppress(OSError):  # of a file system without locks
                 self._locked = self._path.path.open("rb")
                 fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def finish(self, lines: Sequence[str], *, has_runs: bool) -> None:
+    def finish(
+        self, lines: Sequence[str], *, has_runs: bool, is_complete: Sequence[bool]
+    ) -> FileOutcome:
         """Write all lines in their final order; an older file stays if there are none.
 
         Args:
             has_runs: as for ``add``.
+            is_complete: of each case, whether it can be evaluated.
+
+        Returns:
+            What became of the file.
 
         Raises:
             InputError: the file cannot be written.
         """
-        if lines and (has_runs or self.replaces_file):
-            self._write(self.earlier.sort([*lines, *self._kept]))
+        is_failed = not (all if self._needs_all else any)(is_complete)
+        outcome: FileOutcome = "none"
+        if lines and self._can_fail and is_failed:
+            self._write_failed(lines)
+            outcome = "kept"
+        elif lines and (has_runs or self._replaces_file):
+            self._write(self._path, self._earlier.sort([*lines, *self._kept]))
+            self._end_failed(lines)
+            outcome = "written"
         if self._locked is not None:
             self._locked.close()
+        return outcome
 
-    def _write(self, lines: Sequence[str], *, is_appended: bool = False) -> None:
+    def _write_failed(self, lines: Sequence[str]) -> None:
+        """Write what is to be read instead of the file."""
+        folder = self._failed.path.parent
+        try:
+            make_folder(folder, self._workspace.root)
+            write_file_atomically(folder / ".gitignore", b"*\n", owner=self._workspace.root)
+        except OSError as error:
+            raise self._make_error(folder, error) from None
+        others = self._list_failed_others()
+        kept = self._kept if others is None else others
+        self._write(self._failed, self._earlier.sort([*lines, *kept]))
+
+    def _end_failed(self, lines: Sequence[str]) -> None:
+        """Remove what is read instead of the file, unless other cases failed there."""
+        others = self._list_failed_others()
+        if others and EarlierRecording(others).has_incomplete_runs:
+            self._write(self._failed, self._earlier.sort([*lines, *others]))
+        elif os.path.lexists(self._failed.path) and not remove_path(self._failed.path):
+            message = f"{self._workspace.display_path(self._failed.path)} cannot be removed"
+            raise InputError.from_message(message, hint="remove it: `agentci run` reads it")
+        else:
+            with suppress(OSError):
+                self._remove_empty_folder()
+
+    def _list_failed_others(self) -> list[str] | None:
+        """Return the lines of other cases that an earlier recording failed with; None if none."""
+        if self._part is None or not is_file(self._failed.path):
+            return None
+        failed = EarlierRecording.read(self._failed, self._workspace)
+        return failed.select_others(self._part, named=True)
+
+    def _remove_empty_folder(self) -> None:
+        folder = self._failed.path.parent
+        if [each.name for each in folder.iterdir()] == [".gitignore"]:
+            remove_path(folder)
+
+    def _write(
+        self, path: ResolvedPath, lines: Sequence[str], *, is_appended: bool = False
+    ) -> None:
         content = "".join(f"{line}\n" for line in lines).encode()
         try:
             if is_appended:
-                _append(self._path.path, content)
+                _append(path.path, content)
             else:
-                write_file_atomically(self._path.path, content, owner=self._workspace.root)
+                write_file_atomically(path.path, content, owner=self._workspace.root)
         except OSError as error:
-            name = self._workspace.display_path(self._path.path)
-            message = f"{name} cannot be written: {error.strerror}"
-            raise InputError.from_message(message) from None
+            raise self._make_error(path.path, error) from None
+
+    def _make_error(self, path: Path, error: OSError) -> InputError:
+        name = self._workspace.display_path(path)
+        return InputError.from_message(f"{name} cannot be written: {error.strerror}")
 
 
 def _append(path: Path, content: bytes) -> None:

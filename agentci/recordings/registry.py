@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -45,11 +46,18 @@ from agentci.recordings.transcripts.formats import (
 from agentci.recordings.transcripts.reader import TranscriptRun
 
 MAX_HEAD_BYTES: Final = 4096
+# Hidden, so that globs in configs do not find it.
+_FAILED_FOLDER: Final = ".failed"
 
 # JSON has no control characters, and text hardly any; each span and log record has one.
 _CONTROL_CHARACTER: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]")
 
 ContentPart: TypeAlias = Document | TextLine
+
+
+def name_failed_recording(path: Path) -> Path:
+    """Return where the last recording of a file is if it failed: that is read in its place."""
+    return path.parent / _FAILED_FOLDER / path.name
 
 
 class RecordingContent(Struct, frozen=True, kw_only=True):

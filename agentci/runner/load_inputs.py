@@ -1,5 +1,6 @@
 """Find and read the traces, the eval set and the dataset of a suite, and make cases of them."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -31,9 +32,9 @@ from agentci.evaluators.checks.names import CALLS_CHECK
 from agentci.evaluators.metrics import TOOL_TRAJECTORY
 from agentci.model.case import CaseSummary, Dataset, EvalCase, EvalSet
 from agentci.model.trace import Trace
-from agentci.model.values import COMMAND_LINE, Problem
+from agentci.model.values import COMMAND_LINE, Place, Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES, point_to_show
-from agentci.recordings.registry import AUTO, read_recording
+from agentci.recordings.registry import AUTO, name_failed_recording, read_recording
 from agentci.recordings.runs import RunGroup, StoredRun, convert_run, group_runs
 from agentci.runner.load_configs import LoadedSuite, find_eval_sets
 from agentci.runner.load_eval_sets import load_eval_sets
@@ -251,7 +252,8 @@ def read_recordings(
             continue
         try:
             with limit_input(name):
-                chunks = read_chunks(path, name=name, limit_bytes=MAX_RECORDING_BYTES)
+                content = _find_failed_recording(path, services.workspace) or path
+                chunks = read_chunks(content, name=name, limit_bytes=MAX_RECORDING_BYTES)
                 traces += read_recording(
                     chunks,
                     file=name,
@@ -264,6 +266,29 @@ def read_recordings(
         except InputError as error:
             problems += error.problems
     return traces, problems
+
+
+def _find_failed_recording(path: ResolvedPath, workspace: Workspace) -> ResolvedPath | None:
+    """Return the last recording of a file if it failed, so that older runs do not pass for it.
+
+    Raises:
+        InputError: a link leads out of the workspace.
+    """
+    failed = name_failed_recording(path.path)
+    return workspace.resolve_given(failed) if os.path.lexists(failed) else None
+
+
+def find_failed_problems(files: Sequence[ResolvedPath], workspace: Workspace) -> Iterator[Problem]:
+    """Warn of files whose last recording failed, which is evaluated instead."""
+    for each in files:
+        failed = name_failed_recording(each.path)
+        if os.path.lexists(failed):
+            yield Problem(
+                message="the last recording failed, and `agentci run` evaluates it instead",
+                place=Place(file=workspace.display_path(each.path)),
+                hint=f"record again, or remove {workspace.display_path(failed)}",
+                severity="warning",
+            )
 
 
 def find_unknown_cases(
@@ -371,7 +396,11 @@ def read_recorded_runs(
         case_names=selected.case_names,
         matcher=EvalCaseMatcher(eval_set, has_one_trace=len(groups) == 1 and not accepts_new),
         broken=tuple(broken),
-        problems=(*ignored, *selected.problems),
+        problems=(
+            *find_failed_problems(files, workspace),
+            *ignored,
+            *selected.problems,
+        ),
     )
     runs.matcher.count_runs(runs.list_traces)
     return runs

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from agentci._util.workspace import Workspace
 from agentci.cli.watch import WatchedFiles
 from agentci.config.settings import parse_settings
-from agentci.record.recording_file import RecordingWriter, is_being_recorded
+from agentci.record.recording_file import EarlierRecording, RecordingWriter, is_being_recorded
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, make_session
 from tests.helpers.waiting import wait_until
@@ -144,15 +145,20 @@ def watching(folder: Path) -> Iterator[_Watching]:
     started.process.wait()
 
 
+def open_recording(path: Path, workspace: Workspace) -> RecordingWriter:
+    found, earlier = workspace.resolve_given(path), EarlierRecording()
+    return RecordingWriter(found, workspace, part=None, needs_all=False, earlier=earlier)
+
+
 def test_recording_is_locked_until_it_is_complete(folder: Path) -> None:
     path = folder / "traces/a.jsonl"
     workspace = make_session(folder, {}).services.workspace
-    writer = RecordingWriter(workspace.resolve_given(path), workspace)
+    writer = open_recording(path, workspace)
     assert not is_being_recorded(path)
-    writer.add(["{}"], has_runs=True)
-    writer.add(["{}"], has_runs=True)
+    writer.add(["{}"], has_runs=True, is_complete=True)
+    writer.add(["{}"], has_runs=True, is_complete=True)
     assert is_being_recorded(path)
-    writer.finish(["{}", "{}"], has_runs=True)
+    writer.finish(["{}", "{}"], has_runs=True, is_complete=[True, True])
     assert not is_being_recorded(path)
     assert not is_being_recorded(folder / "missing")
 
@@ -161,14 +167,13 @@ def test_recording_is_locked_until_it_is_complete(folder: Path) -> None:
 def test_recording_is_evaluated_once_it_is_complete(folder: Path, watching: _Watching) -> None:
     assert "Quality gate passed: 1 check passed" in watching.wait_for_run(1)
     workspace = make_session(folder, {}).services.workspace
-    path = workspace.resolve_given(folder / "traces/a.jsonl")
-    writer = RecordingWriter(path, workspace)
+    writer = open_recording(folder / "traces/a.jsonl", workspace)
     first, second = otlp("Hi", "Hello", calls=()), otlp("Bye", "Bye", calls=(), trace=2)
-    writer.add([first], has_runs=True)
+    writer.add([first], has_runs=True, is_complete=True)
     # A change of another file, which would be evaluated if the recording were complete.
     (folder / "evaluators/helper.py").write_text("SCORE = 0.75\n")
-    writer.add([second], has_runs=True)
-    writer.finish([first, second], has_runs=True)
+    writer.add([second], has_runs=True, is_complete=True)
+    writer.finish([first, second], has_runs=True, is_complete=[True, True])
     assert "Quality gate passed: 2 checks passed" in watching.wait_for_run(2)
 
 

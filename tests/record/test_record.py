@@ -187,7 +187,28 @@ def test_command_without_model_calls_is_incomplete(tmp_path: Path) -> None:
     assert ran.out == "Nothing recorded: 0 turns, 0 tool calls, 0 model calls\n"
     assert not (tmp_path / OUT).exists()
     failed = run_agentci(["record", "--", sys.executable, "-c", "1/0"], cwd=tmp_path)
+    assert failed.err.startswith("error: the command exited with code 1 before it called a model; ")
     assert "add the question" not in failed.err
+
+
+def test_crash_of_all_cases_is_explained_by_exit_code_and_last_line(
+    tmp_path: Path, model: MockModel
+) -> None:
+    write_cases(tmp_path)
+    program = tmp_path / "agent.py"
+    program.write_text(
+        "import os\nprint('-' * 5000)\n"
+        "raise RuntimeError('no settings for ' + os.environ['AGENT_KEY'])\n"
+    )
+    ran = record(tmp_path, model, "{input}", options=OPTIONS, program=program)
+    assert ran.code == 3
+    crash = "the command exited with code 1 before it called a model: RuntimeError: no settings for"
+    first, *output, second = ran.err.splitlines()[2:]
+    assert first.startswith(
+        f"error: case a: {crash} ***; correct the command; if it did call one, the agent must read"
+    )
+    assert output[-1] == "  RuntimeError: no settings for ***"
+    assert second == f"error: case b: {crash} ***"
 
 
 @pytest.mark.parametrize(
@@ -832,7 +853,7 @@ def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:
         pytest.param(
             "raise SystemExit('set OPENAI_API_KEY')",
             {"GEMINI_API_KEY": KEY},
-            "reached the recorder; OPENAI_API_KEY is not set: set the key of the model, or use ",
+            "model: set OPENAI_API_KEY; OPENAI_API_KEY is not set: set the key of the model, or",
             id="named by the agent",
         ),
         pytest.param(
@@ -844,7 +865,7 @@ def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:
         pytest.param(
             "raise SystemExit(1 if input() else 0)",
             {"OPENAI_API_KEY": KEY},
-            "unless the command failed before it asked one, the agent must read its base URL from",
+            "correct the command; if it did call one, the agent must read its base URL from",
             id="set",
         ),
     ],
@@ -864,3 +885,6 @@ def test_missing_key_is_named(
     assert ran.code == 3
     assert message in ran.err
     assert ("must read its base URL" in ran.err) != ("is not set" in ran.err)
+    assert ran.err.splitlines()[1].startswith(
+        "error: case a: the command exited with code 1 before"
+    )

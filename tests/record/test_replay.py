@@ -38,6 +38,7 @@ from tests.record.recorded import (
 )
 
 REQUESTS = "traces/recorded.requests"
+FAILED = "traces/.failed/recorded.jsonl"
 QUESTIONS = ("What is the weather in Oslo and Rome?", "Thanks")
 SDK_AGENT = """
 import sys
@@ -278,6 +279,70 @@ def test_failed_replay_fails_the_gate_until_it_succeeds(gated: Path) -> None:
     assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
 
 
+def test_recording_without_a_complete_run_keeps_the_earlier_one(
+    gated: Path, model: MockModel
+) -> None:
+    commit_all(gated)
+    for program in ("missing.py", "crash.py"):
+        (gated / "crash.py").write_text("raise RuntimeError('no settings')\n")
+        ran = record(gated, model, "chat", options=OPTIONS, program=gated / program)
+        assert ran.code == 3
+        assert ran.out.endswith(
+            f"Recording failed, {OUT} is unchanged: 2 cases, 0 turns, 0 tool calls, 0 model calls; "
+            "2 incomplete runs, reported as errors by `agentci run`\n"
+        )
+        assert git(gated, "status", "--porcelain", "traces") == ""
+    assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
+    warning = (
+        f"{OUT}:1: warning: the last recording failed, and `agentci run` evaluates it instead; "
+        f"record again, or remove {FAILED}\n"
+    )
+    ran = run_agentci(["run"], cwd=gated)
+    assert warning in ran.out
+    reason = "The recorded run is not complete: the command exited with code 1 before it called a"
+    assert ran.results["results"][0]["reason"].startswith(reason)
+    assert run_agentci(["show", OUT], cwd=gated).err == warning
+    assert replay(gated, "chat", options=OPTIONS).code == 0
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
+    assert not (gated / FAILED).parent.exists()
+    assert git(gated, "status", "--porcelain", "traces") == ""
+
+
+def test_failed_recording_is_ended_case_by_case(gated: Path, model: MockModel) -> None:
+    before = (gated / OUT).read_text().splitlines()
+    model.fail_next += [500, 500]
+    assert record(gated, model, "chat", options=OPTIONS).code == 3
+    assert record(gated, model, "chat", options=(*OPTIONS, "--case", "b")).code == 0
+    assert find_statuses(gated) == (3, {"a": "errored", "b": "passed"})
+    after = (gated / OUT).read_text().splitlines()
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, False]
+    assert replay(gated, "chat", options=(*OPTIONS, "--case", "a")).code == 0
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
+    assert (gated / OUT).read_text().splitlines() == after
+
+
+def test_single_case_that_fails_keeps_its_earlier_run(gated: Path, model: MockModel) -> None:
+    before = (gated / OUT).read_text()
+    model.fail_next.append(500)
+    assert record(gated, model, "chat", options=(*OPTIONS, "--case", "b")).code == 3
+    assert (gated / OUT).read_text() == before
+    assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
+
+
+def test_recording_without_a_complete_run_replaces_one_that_has_none(
+    gated: Path, model: MockModel
+) -> None:
+    (gated / OUT).unlink()
+    for file in (gated / REQUESTS).iterdir():
+        file.unlink()
+    assert record(gated, model, "chat", options=OPTIONS, program=gated / "missing.py").code == 3
+    assert not (gated / OUT).exists()
+    (gated / OUT).write_text("{}\n")
+    assert record(gated, model, "chat", options=OPTIONS, program=gated / "missing.py").code == 3
+    assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
+    assert not (gated / FAILED).exists()
+
+
 def test_case_that_fails_to_record_fails_the_gate_and_can_be_replayed(
     gated: Path, model: MockModel
 ) -> None:
@@ -294,7 +359,7 @@ def test_command_that_fails_after_its_answer_fails_the_gate(gated: Path, model: 
         f"import sys\nsys.path.insert(0, {str(AGENT.parent)!r})\n"
         "import http_agent\nhttp_agent.main(['chat'])\nsys.exit(7)\n"
     )
-    assert record(gated, model, options=OPTIONS, program=program).code == 1
+    assert record(gated, model, options=OPTIONS, program=program).code == 3
     assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
 
 
@@ -431,10 +496,13 @@ def test_replay_of_equal_runs_changes_no_file(gated: Path, jobs: str) -> None:
         "if http_agent.os.environ['AGENTCI_CASE'] == 'b': "
         "http_agent.answer('chat', 'Second', history)\n"
     )
-    assert replay(gated, program=program, options=(*OPTIONS, "--replay=strict")).code == 3
-    changed = git(gated, "diff", "-U0", "traces").splitlines()
-    lines = [line for line in changed if line.startswith(("+{", "-{"))]
-    assert ["First" in line for line in lines] == [False, False]
+    ran = replay(gated, program=program, options=(*OPTIONS, "--replay=strict"))
+    assert ran.code == 3
+    assert f"Recording failed, {OUT} is unchanged: 2 cases" in ran.out
+    assert git(gated, "status", "--porcelain", "traces") == ""
+    before = (gated / OUT).read_text().splitlines()
+    failed = (gated / FAILED).read_text().splitlines()
+    assert [a == b for a, b in zip(before, failed, strict=True)] == [True, False]
 
 
 def test_replay_of_an_equal_run_without_cases_changes_no_file(

@@ -4,7 +4,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +46,7 @@ from agentci.record.recorder import (
 )
 from agentci.record.recording_file import (
     EarlierRecording,
+    FileOutcome,
     RecordingWriter,
     find_recording_path,
 )
@@ -83,6 +83,8 @@ QUESTION_HINT: Final = (
 REPLAY_HINT: Final = "record again with a key if the change is wanted, or use --replay=fallback"
 OUTPUT_LINES: Final = 10
 MAX_QUESTION: Final = 80
+MAX_LAST_LINE: Final = 200
+MAX_REQUESTS: Final = 3
 NO_ANSWER_HINT: Final = "check that the agent ends with an answer of the model"
 ONE_CASE_HINT: Final = "with --case ID, a recording keeps its other cases"
 FEWER_CASES_HINT: Final = "record fewer cases at once"
@@ -163,11 +165,17 @@ def make_recording(
     name = workspace.display_path(path.path)
     folder = _find_requests_folder(options, workspace)
     recorded = None if options.replay is None else read_requests(folder, workspace)
-    writer = _make_writer(options, cases, path, workspace)
-    before = [] if options.case_ids else _list_earlier_cases(path, workspace)
+    earlier = _read_earlier(options, path, workspace)
+    writer = RecordingWriter(
+        path,
+        workspace,
+        part=[each.id for each in cases] if options.case_ids else None,
+        needs_all=options.replay is not None,
+        earlier=earlier,
+    )
 
     def keep(found: RecordedCase) -> None:
-        writer.add(found.lines, has_runs=bool(found.source))
+        writer.add(found.lines, has_runs=bool(found.source), is_complete=found.is_complete)
         if options.replay is None and found.requests:
             # Those of a complete run stay, so that it can be replayed.
             is_kept = bool(found.incomplete)
@@ -190,20 +198,25 @@ def make_recording(
     )
     found = record(order)
     if options.replay is not None:
-        found = _keep_equal_runs(found, writer.earlier)
-    traces = [line for each in found for line in each.lines]
-    writer.finish(traces, has_runs=any(each.source for each in found))
-    if options.replay is None and any(each.requests for each in found) and not options.case_ids:
-        remove_other_cases(folder, [each.case for each in found])
-    removed = [each for each in before if each not in {one.case for one in found}] if traces else []
-    _show_recording(found, name, session, removed=removed, replaces_file=writer.replaces_file)
+        found = _keep_equal_runs(found, earlier)
+    outcome = writer.finish(
+        [line for each in found for line in each.lines],
+        has_runs=any(each.source for each in found),
+        is_complete=[each.is_complete for each in found if each.lines],
+    )
+    known = {each.case for each in found}
+    is_whole = outcome == "written" and not options.case_ids
+    if options.replay is None and any(each.requests for each in found) and is_whole:
+        remove_other_cases(folder, known)
+    removed = [each for each in earlier.list_cases() if each not in known] if is_whole else []
+    _show_recording(found, name, session, removed=removed, outcome=outcome)
     number = interruption.signal_number
     return Recording(
         file=name,
         cases=found,
         has_traces=any(each.source for each in found),
         problems=(
-            *(problem for each in found for problem in _find_problems(each)),
+            *(problem for _, listed in _list_problems(found) for problem in listed),
             *_find_ignored_inputs(found),
         ),
         exit_code=_find_exit_code(found) if number is None else 128 + number,
@@ -247,26 +260,21 @@ def _find_mistaken_placeholder(options: RecordOptions) -> str:
     return next(words, "")
 
 
-def _make_writer(
-    options: RecordOptions,
-    cases: Sequence[RecordCase],
-    path: ResolvedPath,
-    workspace: Workspace,
-) -> RecordingWriter:
-    is_part = bool(options.case_ids)
-    earlier = EarlierRecording()
-    if is_part or options.replay is not None:
+def _read_earlier(
+    options: RecordOptions, path: ResolvedPath, workspace: Workspace
+) -> EarlierRecording:
+    """Read the file as it is; one that is replaced need not be readable.
+
+    Raises:
+        InputError: it cannot be read, although its other cases or equal runs stay.
+    """
+    try:
         with limit_input(workspace.display_path(path.path)):
-            earlier = EarlierRecording.read(path, workspace)
-    kept = earlier.select_others((each.id for each in cases), named=True) if is_part else ()
-    return RecordingWriter(path, workspace, kept=kept, earlier=earlier)
-
-
-def _list_earlier_cases(path: ResolvedPath, workspace: Workspace) -> list[str]:
-    """Return the ids of the cases in the file; none if it cannot be read, as it is replaced."""
-    with suppress(InputError):
-        return EarlierRecording.read(path, workspace).list_cases()
-    return []
+            return EarlierRecording.read(path, workspace)
+    except InputError:
+        if options.case_ids or options.replay is not None:
+            raise
+        return EarlierRecording()
 
 
 def _keep_equal_runs(
@@ -291,7 +299,7 @@ def _show_recording(
     session: Session,
     *,
     removed: Sequence[str],
-    replaces_file: bool,
+    outcome: FileOutcome,
 ) -> None:
     """Print what came in as `agentci show` does, how much it is, and the problems.
 
@@ -307,9 +315,10 @@ def _show_recording(
         except RecordingError as error:  # as a case without a complete turn says, too
             shown = f"{escape_for_log_line(str(error.problem))}\n"
         write_to_stream(f"{shown}\n", session.out)
-    summary = _format_summary(found, file, replaces_file=replaces_file)
+    summary = _format_summary(found, file, outcome)
     write_to_stream(f"{escape_for_log_line(summary)}\n", session.out)
-    problems = "".join(map(_format_problems, found))
+    outputs: set[str] = set()
+    problems = "".join(_format_problems(*each, outputs) for each in _list_problems(found))
     ignored = (escape_for_log_line(format_problem(each)) for each in _find_ignored_inputs(found))
     problems += "".join(f"{line}\n" for line in ignored)
     if removed:
@@ -366,7 +375,7 @@ def _find_requests_folder(options: RecordOptions, workspace: Workspace) -> Resol
     return found
 
 
-def _format_summary(found: Sequence[RecordedCase], name: str, *, replaces_file: bool) -> str:
+def _format_summary(found: Sequence[RecordedCase], name: str, outcome: FileOutcome) -> str:
     turns = sum(each.summary.turns for each in found)
     calls = sum(each.model_calls for each in found)
     tools = sum(each.summary.tool_calls for each in found)
@@ -379,9 +388,11 @@ def _format_summary(found: Sequence[RecordedCase], name: str, *, replaces_file: 
         counts.insert(0, format_count(sum(bool(each.case) for each in found), "case"))
     sources = Counter(each.source for each in found if each.source)
     where = f"Recorded to {name}" if sources else "Nothing recorded"
+    if outcome == "kept":
+        where = f"Recording failed, {name} is unchanged"
     text = f"{where}: {', '.join(counts)}{_format_sources(sources)}"
     incomplete = sum(bool(each.incomplete) for each in found)
-    if incomplete and (sources or replaces_file):
+    if incomplete and outcome != "none":
         text += (
             f"; {format_count(incomplete, 'incomplete run')}, reported as errors by `agentci run`"
         )
@@ -396,11 +407,34 @@ def _format_sources(sources: Counter[str]) -> str:
     return f" (from the {', '.join(counts)})"
 
 
-def _format_problems(found: RecordedCase) -> str:
-    """Format the problems of a case, and below them the last lines that its command printed."""
-    lines = [escape_for_log_line(format_problem(each)) for each in _find_problems(found)]
-    if found.exit_code:
-        printed = found.output.strip().splitlines()[-OUTPUT_LINES:]
+def _list_problems(
+    found: Sequence[RecordedCase],
+) -> list[tuple[RecordedCase, list[Problem]]]:
+    """Return the problems of each case; a hint only once, as that of a crash is long."""
+    hints: set[str] = set()
+    listed: list[tuple[RecordedCase, list[Problem]]] = []
+    for each in found:
+        own: list[Problem] = []
+        for problem in _find_problems(each):
+            is_known = problem.hint in hints
+            own.append(replace(problem, hint=None) if is_known else problem)
+            hints.add(problem.hint or "")
+        listed.append((each, own))
+    return listed
+
+
+def _format_problems(found: RecordedCase, problems: Sequence[Problem], outputs: set[str]) -> str:
+    """Format the problems of a case, and below them the last lines that its command printed.
+
+    Args:
+        outputs: what was printed for other cases, which is not repeated.
+    """
+    lines = [escape_for_log_line(format_problem(each)) for each in problems]
+    printed = found.output.strip().splitlines()[-OUTPUT_LINES:]
+    # The message of a crash has the last line.
+    is_shown = found.has_activity or len(printed) > 1
+    if found.exit_code and is_shown and found.output not in outputs:
+        outputs.add(found.output)
         lines += [f"  {escape_for_log_line(line)}" for line in printed]
     return "".join(f"{line}\n" for line in lines)
 
@@ -414,6 +448,12 @@ def _find_problems(found: RecordedCase) -> Iterator[Problem]:
         yield Problem(message=f"{name}injection failed: {error}", severity="note")
     if found.misses:
         yield Problem(message=f"{name}{found.misses[0]}", hint=REPLAY_HINT)
+    elif found.exit_code and not found.has_activity:
+        lines = found.output.strip().splitlines()
+        last = f": {short(lines[-1].strip(), MAX_LAST_LINE)}" if lines else ""
+        message = f"{name}the command {describe_exit(found.exit_code)} before it called a model"
+        yield Problem(message=f"{message}{last}", hint=_explain_crash(found))
+        return
     elif found.summary.missing and found.exit_code is not None:
         yield Problem(message=f"{name}no complete turn: {_explain(found)}")
     if found.exit_code:
@@ -431,34 +471,49 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
     return (Problem(message=message, hint=READ_INPUT_HINT),)
 
 
-def _explain(found: RecordedCase) -> str:
-    if not found.model_calls and found.other_requests and not found.source:
-        return f"the agent asked no model, only {', '.join(found.other_requests[:3])}"
-    if not found.model_calls and not found.source:
-        if found.unrecorded:
-            return f"{NO_CALLS}; {found.unrecorded}; {SPANS_HINT}; otherwise, {URL_HINT}"
-        has_question = found.exit_code or found.case
-        hints = () if has_question else (QUESTION_HINT,)
-        names_key = any(name in found.output for name in found.unset_keys)
+def _explain_crash(found: RecordedCase) -> str:
+    """Return what may help a command that failed before it called a model."""
+    hints: list[str] = []
+    keys = " or ".join(found.unset_keys)
+    names_key = any(name in found.output for name in found.unset_keys)
+    if found.other_requests:
+        hints.append(f"it sent only {', '.join(found.other_requests[:MAX_REQUESTS])}")
+    elif found.unrecorded:
+        hints.append(f"if it did call one, {found.unrecorded}; {SPANS_HINT}")
+    else:
         if found.is_input_unread and not names_key:
-            hints = (UNREAD_HINT,)
-        if found.unset_keys:
-            names = " or ".join(found.unset_keys)
-            hints = (*hints, f"{names} is not set: set the key of the model, or use --replay")
-        # An agent that ends by itself needs no key, or was not asked.
-        is_explained = found.exit_code and (found.unset_keys or found.is_input_unread)
-        if not is_explained:
-            doubt = "otherwise, " if found.is_input_unread else ""
-            doubt = "unless the command failed before it asked one, " if found.exit_code else doubt
-            hints = (*hints, f"{doubt}{URL_HINT}")
-        return "; ".join((NO_CALLS, *hints))
+            hints.append(UNREAD_HINT)
+        if keys:
+            doubt = "" if names_key else "if it needs a key, "
+            hints.append(f"{doubt}{keys} is not set: set the key of the model, or use --replay")
+    return "; ".join(hints) or f"correct the command; if it did call one, {URL_HINT}"
+
+
+def _explain(found: RecordedCase) -> str:
     if found.failure:
         return found.failure
-    too_many = found.summary.missing == TOO_MANY_SPANS
-    return f"{found.summary.missing}; {FEWER_CASES_HINT if too_many else NO_ANSWER_HINT}"
+    if found.has_activity:
+        too_many = found.summary.missing == TOO_MANY_SPANS
+        return f"{found.summary.missing}; {FEWER_CASES_HINT if too_many else NO_ANSWER_HINT}"
+    if found.other_requests:
+        return f"the agent asked no model, only {', '.join(found.other_requests[:MAX_REQUESTS])}"
+    if found.unrecorded:
+        return f"{NO_CALLS}; {found.unrecorded}; {SPANS_HINT}; otherwise, {URL_HINT}"
+    hints = [NO_CALLS]
+    if not found.case:
+        hints.append(QUESTION_HINT)
+    names_key = any(name in found.output for name in found.unset_keys)
+    is_unread = found.is_input_unread and not names_key
+    if is_unread:
+        hints.append(UNREAD_HINT)
+    if found.unset_keys:
+        names = " or ".join(found.unset_keys)
+        hints.append(f"{names} is not set: set the key of the model, or use --replay")
+    hints.append(f"{'otherwise, ' if is_unread else ''}{URL_HINT}")
+    return "; ".join(hints)
 
 
 def _find_exit_code(found: Sequence[RecordedCase]) -> int:
-    if any(each.summary.missing or each.misses or each.ignores_input for each in found):
+    if any(each.summary.missing or each.incomplete for each in found):
         return EXIT_INCOMPLETE
     return EXIT_FAILED if any(each.exit_code for each in found) else 0

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.files import SpooledChunks, write_to_stream
-from agentci._util.text.escape import neutralize_commands
+from agentci._util.text.escape import escape_for_log_line, neutralize_commands
 from agentci._util.workspace import ResolvedPath, is_folder, limit_input, read_chunks, read_file
 from agentci.cli.session import Session
 from agentci.config.discovery import is_case_file
@@ -33,6 +33,7 @@ from agentci.recordings.registry import (
 )
 from agentci.recordings.runs import group_runs
 from agentci.recordings.telemetry.grouping import GroupBy
+from agentci.reports.report_format import format_problem
 from agentci.reports.show import (
     MAX_CASES,
     ShownCase,
@@ -47,6 +48,7 @@ from agentci.reports.show import (
 )
 from agentci.runner.load_configs import find_given_eval_sets
 from agentci.runner.load_eval_sets import NamedEvalSet, load_eval_set_file, load_eval_sets
+from agentci.runner.load_inputs import find_failed_problems
 from agentci.runner.select_runs import split_inactive_traces
 
 # Keys of the first item of an ADK test file in its old form.
@@ -86,6 +88,8 @@ def show_file(named: str, options: ShowOptions, session: Session) -> int:
         text = _show(path, file, options, session)
     # JSON is in ASCII and has no line that a runner could take for a command.
     write_to_stream(text if options.as_json else neutralize_commands(text), session.out)
+    for each in find_failed_problems([path], workspace):
+        write_to_stream(f"{escape_for_log_line(format_problem(each))}\n", session.services.err)
     return 0
 
 
