@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
 from agentci.model.values import COMMAND_LINE, Place, Problem
-from agentci.reports.sarif import render_sarif
+from agentci.reports.problems import render_sarif
 from agentci.reports.workflow_commands import LEVELS, SARIF_MESSAGE_CHARACTERS, SARIF_RESULTS
 from agentci.version import __version__
 from tests.helpers.building import values
