@@ -196,7 +196,7 @@ def _slice(plain: bytes, begin: int, size: int, limit_bytes: int) -> bytes:
 
 
 class _TarHeaders(BytesIO):
-    """A tar file of which only headers are read.
+    """A tar file; only its headers are read.
 
     The size of a header is limited because Python before 3.11.10 and 3.12.6 parses headers in
     quadratic time.

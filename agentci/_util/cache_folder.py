@@ -272,7 +272,7 @@ def read_cache_file(path: Path, name: str, *, limit_bytes: int) -> bytes | None:
 
 # A path with more names, those of its links included, has links in a loop.
 _MAX_NAMES: Final = 1000
-_CHECKOUT_HINT: Final = "name a folder outside of it with --cache-dir"
+_CHECKOUT_HINT: Final = "name a folder outside it with --cache-dir"
 _OWNER_HINT: Final = "let only its owner write to it, or name another folder with --cache-dir"
 _CREATE_HINT: Final = "create it, or name another folder with --cache-dir"
 

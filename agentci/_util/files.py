@@ -304,7 +304,7 @@ def write_to_stream(text: str, stream: TextIO) -> None:
 
 
 def _write_temporary(path: Path, pieces: Iterable[str], workspace: Workspace) -> Path:
-    """Write a file under a temporary name beside ``path``; return its path."""
+    """Write a file under a temporary name next to ``path``; return its path."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123

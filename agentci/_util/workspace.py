@@ -273,7 +273,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
         root: real path of the repository, or of the working directory outside a repository.
         cwd: real path of the working directory.
         home: real path of another repository, whose config the user has named; None for none.
-        checkout: real path of the workflow's checkout, if the working directory is outside of it.
+        checkout: real path of the workflow's checkout, if the working directory is outside it.
     """
 
     root: Path

@@ -39,7 +39,7 @@ OTLP_HEADERS_VARIABLE: Final = "OTEL_EXPORTER_OTLP_HEADERS"
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """The outside of one command; commands pass on only the parts that a function uses.
+    """What one command gets from outside; it passes on only the parts that a function uses.
 
     Attributes:
         services: executors, judges, caches and clock, for running checks.
@@ -91,7 +91,7 @@ def allow_caches(session: Session, folders: Mapping[str, str]) -> Session:
 
 
 def find_default_cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return the cache folder of the user, outside of all checkouts.
+    """Return the cache folder of the user, outside all checkouts.
 
     In a container action, ``HOME`` is ``_github_home`` in the runner's folder for temporary files,
     which steps with ``actions/cache`` can save and restore.

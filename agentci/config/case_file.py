@@ -140,10 +140,10 @@ class CaseEntry(ExpectedTurn):
 
     id: Name = Field(description="Id of the case; unique in the file.")
     turns: list[ExpectedTurn] = optional(
-        "The turns of a conversation, in place of `input`, `calls` and `answer`.", default=[]
+        "The turns of a conversation, instead of `input`, `calls` and `answer`.", default=[]
     )
     checks: list[JsonValue] = optional(
-        "Checks of this case only, as `checks` of a config.", default=[]
+        "Checks of this case only, like `checks` of a config.", default=[]
     )
 
 
@@ -166,7 +166,7 @@ def make_cases_schema() -> Schema:
 
 CASES_KEY: Final = "eval_cases"
 CONTENT_HINT: Final = f"write the cases as a list below `{CASES_KEY}:`"
-# What to write in place of a key without a value, which could mean either.
+# What to write instead of a key without a value, which is ambiguous.
 NULL_HINTS: Final = {
     "calls": "write `calls: []` if no tool is called, or remove `calls` to compare none",
     "answer": "write the expected answer, or remove `answer`",

@@ -1,4 +1,4 @@
-"""Items of `checks:` in a config: what they are called, and which are no checks.
+"""Items of `checks:` in a config: their names, and which of them are not checks.
 
 Imports no models: rules are also used without a config.
 """
@@ -71,7 +71,7 @@ def is_check_name(name: str) -> bool:
 def find_check_item_problems(
     document: YamlDocument, at: KeyPath = (CHECKS_KEY,)
 ) -> Iterator[Problem]:
-    """Find the items of the list ``at`` that are no checks, and names that are used twice."""
+    """Find the items of the list ``at`` that are not checks, and names that are used twice."""
     for index, item in enumerate(_list_items(document, at)):
         kind = find_kind(item)
         if kind is None or not is_check_name(kind):

@@ -91,7 +91,7 @@ class ResultsEntry(StrictModel):
         "The tool that wrote the files; `auto` detects it.", default=AUTO_TOOL
     )
     name: Text | None = optional(
-        "Put before the names of metrics, as `NAME/METRIC`, to tell several tools or suites apart. "
+        "Prefix of the names of metrics (`NAME/METRIC`), to distinguish several tools or suites. "
         "`{stem}` is the file's name without its ending, `{folder}` that of its folder."
     )
     gate_on: GateOn = optional(

@@ -162,12 +162,12 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "allow-agents",
-        "In GitHub Actions, run commands of eval files (`target`) outside of the "
+        "In GitHub Actions, run commands of eval files (`target`) outside the "
         "sandbox; never for pull requests from forks.",
     ),
     Option(
         "evaluator-cache",
-        "Folder outside of the checkout, as `NAME=DIR`, that `cache_dirs` of evaluators may name.",
+        "Folder outside the checkout (`NAME=DIR`) that `cache_dirs` of evaluators may name.",
         metavar="NAME=DIR",
         repeats=True,
     ),
@@ -229,7 +229,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("no-cache", "Fetch remote evaluators again and do not reuse cached responses."),
     Option(
         "cache-dir",
-        "Cache folder, outside of the checkout; default: `~/.cache/agentci`.",
+        "Cache folder, outside the checkout; default: `~/.cache/agentci`.",
         metavar="DIR",
     ),
     Option(

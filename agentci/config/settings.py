@@ -179,7 +179,7 @@ def parse_env_allow(values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def parse_allow_agents(values: Mapping[str, Sequence[str]]) -> bool:
-    """Parse whether agents of eval files may run outside of the sandbox, by option name.
+    """Parse whether agents of eval files may run outside the sandbox, by option name.
 
     Raises:
         InputError: the value is neither true nor false.
@@ -346,7 +346,7 @@ def _parse_share(text: str) -> float:
 
 
 def _suggest_share(text: str) -> str | None:
-    """Suggest a share in place of a percentage; None if the text is not a percentage."""
+    """Suggest a share instead of a percentage; None if the text is not a percentage."""
     percents = text.removesuffix("%").rstrip()
     if not re.fullmatch("[0-9]{1,3}", percents) or int(percents) > PERCENT:
         return None

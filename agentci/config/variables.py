@@ -71,7 +71,7 @@ class ConfigVariables:
         self._public = public
 
     def allow(self, patterns: Iterable[str]) -> "ConfigVariables":
-        """The same environment, of which configs may name other variables."""
+        """The same environment, with other variables that configs may name."""
         return ConfigVariables(
             self._environ, allowed=patterns, public=self._public, redactor=self.redactor
         )

@@ -130,7 +130,7 @@ def define_command(command: Sequence[str], *, folder: str, home: str | None = No
 def find_command_files(
     command: Sequence[str], *, folder: str, home: str | None = None
 ) -> FileContents:
-    """The files that the words of a command may name; as ``define_command``."""
+    """The files that the words of a command may name; arguments as for ``define_command``."""
     paths = (str(PurePath(folder, word)) for word in split_words(command))
     return FileContents(*paths, home=home)
 
@@ -234,7 +234,7 @@ def list_unrecorded(turns: Iterable[Turn]) -> tuple[Unrecorded, ...]:
 
 
 def check_reads_recorded(code: Iterable[str], unrecorded: Iterable[Unrecorded]) -> None:
-    """Check that a program does not read what was not recorded, which most take for "none".
+    """Check that a program does not read what was not recorded: most would take it for "none".
 
     Args:
         code: the source texts of the program; without any, it may read everything.

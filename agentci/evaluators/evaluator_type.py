@@ -153,9 +153,9 @@ class EvaluatorType(Struct, Generic[E], frozen=True, kw_only=True):
     Attributes:
         entry: the model of the entry; its fields define the JSON Schema, messages and reference
             docs.
-        build: builds the evaluator; raises InputError if a function of the context does. That of
-            a type of agentci is a ``ComparableEvaluator``, which ``wrap_plugin_type`` makes of
-            others.
+        build: builds the evaluator; raises InputError if a function of the context does. For
+            agentci's own types it is a ``ComparableEvaluator``; ``wrap_plugin_type`` makes one
+            of a plugin's evaluator.
     """
 
     entry: type[E]

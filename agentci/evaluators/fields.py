@@ -18,7 +18,7 @@ MAX_SECONDS: Final = 86_400
 MAX_COUNT: Final = 1_000_000
 MAX_REPEATS: Final = 99
 NAME_PATTERN: Final = r"\S"
-# A time: numbers with units, as `1m30s`; and US dollars.
+# A time: numbers with units, such as `1m30s`; and US dollars.
 DURATION_PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 VARIABLE_PATTERN: Final = "^[A-Za-z_][A-Za-z0-9_]*$"
 COST_PATTERN: Final = r"^\$?[0-9]+(\.[0-9]+)?$"
@@ -117,7 +117,7 @@ CACHE_DIRS: Final = (
 
 
 def check_cache_dirs(cache_dirs: Sequence[str], *, executor: str, cached: bool) -> None:
-    """Check that ``cache_dirs`` has an effect, and that no response outlives a change of a model.
+    """Check that ``cache_dirs`` has an effect, and that no response outlives a change to a model.
 
     Raises:
         ValueError: it does not.
@@ -230,9 +230,11 @@ class TokenPriceSpec(StrictModel):
 
     input: Dollars = Field(description="Input tokens that are not read from a cache.")
     output: Dollars = Field(description="Output tokens.")
-    cache_read: Dollars | None = optional("Input tokens read from a cache; by default, as `input`.")
+    cache_read: Dollars | None = optional(
+        "Input tokens read from a cache; default: the price of `input`."
+    )
     cache_write: Dollars | None = optional(
-        "Input tokens written to a cache; by default, as `input`."
+        "Input tokens written to a cache; default: the price of `input`."
     )
 
 

@@ -176,7 +176,7 @@ class TargetJudgeSpec(SharedJudgeSpec):
     Attributes:
         unset_variables: names of the variables in its settings that are not set; without them the
             model is not known, and cannot be called.
-        unavailable: why it is no model that can be called; empty if it is one.
+        unavailable: why it is not a model that can be called; empty if it is one.
         prints_agentv_json: whether its command may print AgentV's JSON for a response.
     """
 

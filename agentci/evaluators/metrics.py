@@ -1,6 +1,6 @@
-"""The metrics: what they share, those computed here, and the tables of all.
+"""Metrics: shared code, those that are computed here, and tables of all.
 
-A metric is pure functions over turns. Words of ``response_match_score`` are counted as in Google
+A metric consists of pure functions over turns. Words of ``response_match_score`` are counted as in Google
 ADK 2: scripts without spaces are split into characters, words of other alphabets are kept whole,
 and English words are stemmed.
 """
@@ -288,8 +288,8 @@ def read_match_type(options: JsonObject) -> str:
 def _compare(actual: Turn, expected: Turn, match_type: str) -> _Comparison:
     """Compare the calls of two turns.
 
-    Recorded arguments other than an object are wrapped; those that were not recorded equal nothing
-    for sure. Expected calls stay unchanged: missing arguments there equal no recorded call, as in
+    Recorded arguments other than an object are wrapped; those that were not recorded are not
+    certain to equal anything. Expected calls stay unchanged: missing arguments there equal no recorded call, as in
     agentevals 0.11.0.
 
     Raises:

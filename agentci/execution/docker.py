@@ -48,7 +48,7 @@ DOCKER_PREFIX: Final = "DOCKER_"
 MAX_ERROR_CHARS: Final = 500
 ERROR_PREFIX: Final = "could not be run in a container: "
 NO_CLI: Final = (
-    f"{ERROR_PREFIX}`docker` not found on PATH outside of the workspace; install the Docker CLI,"
+    f"{ERROR_PREFIX}`docker` not found on PATH outside the workspace; install the Docker CLI,"
     " or run agentci on a machine that has it (the image of the action does not)"
 )
 NO_RESPONSE: Final = (

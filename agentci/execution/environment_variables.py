@@ -18,7 +18,7 @@ SETTINGS_FOLDERS: Final = ("DOCKER_CONFIG", "HOME", "XDG_CONFIG_HOME")
 
 
 def select_outer_folders(environ: Mapping[str, str], workspace: Workspace) -> dict[str, str]:
-    """Return ``environ`` with only the folders outside of the workspace in its search paths.
+    """Return ``environ`` with only the folders outside the workspace in its search paths.
 
     A pull request can put programs into the others. ``PATH`` is always set: without folders, the
     system would search the working directory.
@@ -33,7 +33,7 @@ def select_outer_folders(environ: Mapping[str, str], workspace: Workspace) -> di
 
 
 def make_own_environment(environ: Mapping[str, str], workspace: Workspace) -> dict[str, str]:
-    """Make the environment of programs that agentci starts for itself, outside of the sandbox.
+    """Make the environment of programs that agentci starts for itself, outside the sandbox.
 
     Neither these programs nor their settings come from the workspace.
     """

@@ -101,7 +101,7 @@ def find_local_sources(
 
     Args:
         environment: the environment of installers.
-        home_files: files from outside of the workspace; a pull request can change the others.
+        home_files: files from outside the workspace; a pull request can change the others.
     """
     texts = (
         *(value for name, value in environment.items() if name.startswith(("PIP_", "UV_", "SSL_"))),
@@ -278,7 +278,7 @@ class InstallerRunner:
 
 
 def _list_programs(commands: Sequence[Sequence[str]]) -> list[Path]:
-    """List the programs of ``commands`` with the targets of links, outside of environments."""
+    """List the programs of ``commands`` with the targets of links, outside environments."""
     named = [Path(command[0]) for command in commands]
     return [way for path in named if os.path.lexists(path) for way in (path, path.resolve())]
 

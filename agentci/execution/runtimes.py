@@ -129,7 +129,7 @@ def _find_node(search_path: str) -> str:
     for node in _list_nodes(search_path):
         return node
     raise EvaluatorError(
-        "Node.js not found on PATH outside of the workspace (required for .js/.ts evaluators);"
+        "Node.js not found on PATH outside the workspace (required for .js/.ts evaluators);"
         f" install Node.js, or the Python package {NODE_WHEEL}"
     )
 

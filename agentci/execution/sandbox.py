@@ -205,10 +205,10 @@ def _list_trusted(
 
 
 def _list_program(program: str, homes: Sequence[str], workspace: Path | None) -> Iterator[str]:
-    """List the real file of a program, and the folders beside an interpreter.
+    """List the real file of a program, and the folders next to an interpreter.
 
-    A pull request chooses its programs, also by links. So folders are listed only beside programs
-    that are interpreters by their name, outside of the workspace.
+    A pull request chooses its programs, also by links. So folders are listed only next to programs
+    that are interpreters by their name, outside the workspace.
     """
     real = os.path.realpath(program)
     yield real

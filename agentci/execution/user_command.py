@@ -111,7 +111,7 @@ def _explain_failed_start(command: Sequence[str], error: Exception) -> tuple[str
 
 @contextmanager
 def make_transient_folder(prefix: str) -> Iterator[str]:
-    """Make a folder that does not outlive this process, also if that is killed.
+    """Make a folder that does not outlive this process, even if that is killed.
 
     A process of its own waits for the end of this one, and removes the folder.
     """

@@ -219,7 +219,7 @@ def find_fixed_checks(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange
 
 
 def count_contradicted(checks: Iterable[ClassifiedCheck]) -> int:
-    """Count the checks that got better only by a change of their evaluator.
+    """Count the checks that got better only by a change to their evaluator.
 
     They passed in the baseline, fail there if they are evaluated again, and pass now.
     """

@@ -75,7 +75,7 @@ class _PairedScore(Struct, frozen=True):
 
 
 class _Sample(Struct, frozen=True):
-    """Changes of scores by group of cases, of which one test asks whether the scores dropped."""
+    """Changes of scores by group of cases, for one test of whether the scores dropped."""
 
     changes: tuple[tuple[float, ...], ...]
     max_drop: float
@@ -107,7 +107,7 @@ class _TestedEvaluator(Struct, frozen=True):
         comparable_drops: whether the mean score of the compared checks dropped.
         drops: whether the mean score dropped by more than is allowed if checks that are not
             comparable only got worse.
-        contradicted: the number of checks that got better only by a change of the evaluator.
+        contradicted: the number of checks that got better only by a change to the evaluator.
     """
 
     comparison: EvaluatorComparison
@@ -380,7 +380,7 @@ def _select_tested(
     """Select the scores of each test, and the scores whose means are shown.
 
     Checks that are not comparable are shown only if one of them got worse: that others kept their
-    verdicts, or have one again, is no evidence about the scores. Whether they are tested does not
+    verdicts, or have one again, is not evidence about the scores. Whether they are tested does not
     depend on the direction of their changes, which keeps the error rate.
     """
     comparable = [each for each in scores if each.comparable]
@@ -497,7 +497,7 @@ def _format_means(comparison: EvaluatorComparison) -> str:
 
 
 def _explain_lost_comparison(tested: _TestedEvaluator) -> str:
-    """Say why means that did not drop are no evidence of it; empty if they are."""
+    """Explain why means that did not drop do not show it; empty if they do."""
     if tested.contradicted:
         count = format_count(tested.contradicted, "check")
         return (

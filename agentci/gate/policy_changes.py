@@ -93,7 +93,7 @@ def compare_fail_on(base: Sequence[Gate], before: FailOn, after: FailOn) -> Iter
 
 
 def choose_fail_on(comparison: PolicyComparison | None, given: FailOn) -> FailOn:
-    """Return the base's ``fail-on`` in place of a looser one, where its policy counts.
+    """Return the base's ``fail-on`` instead of a looser one, where the base's policy counts.
 
     Args:
         given: the option of this run.

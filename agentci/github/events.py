@@ -340,7 +340,7 @@ def find_missing_secrets_reason(github: GitHubContext) -> str:
 
 AGENTS_OF_FORKS: Final = "for pull requests from forks, agents run only in the sandbox"
 AGENTS_WITHOUT_CONSENT: Final = (
-    "the workflow does not allow agents to run outside of the sandbox (input `allow-agents: true`)"
+    "the workflow does not allow agents to run outside the sandbox (input `allow-agents: true`)"
 )
 
 

@@ -168,7 +168,7 @@ FORMAT_NAMES: Final = (
     *("response_format", "json_schema", "output_config", "output_format", "text.format"),
     *("responsejsonschema", "response_json_schema", "responsemimetype", "response_mime_type"),
 )
-# A limit that is too large is no reason to try the other parameter name.
+# A limit that is too large is not a reason to try the other parameter name.
 UNSUPPORTED_WORDS: Final = ("unsupported", "not supported", "unrecognized", "unknown", "extra")
 
 

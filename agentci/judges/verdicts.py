@@ -106,7 +106,7 @@ def parse_verdict(response: ModelResponse, schema: VerdictSchema, judged: str = 
     """Parse the verdict of a whole response.
 
     A verdict is a JSON object that is the whole response, or that stands in its only code fence,
-    with no braces outside of it. An object with the same value as JSON in what was judged is a
+    with no braces outside it. An object with the same value as JSON in what was judged is a
     quotation and never a verdict, however it is spaced and its keys are ordered.
 
     Args:
@@ -185,7 +185,7 @@ def _extract_object(text: str) -> JsonObject | None:
 
 
 def _find_fenced_text(text: str) -> str:
-    """Return the text in the only code fence; empty if there are more, or braces outside of it."""
+    """Return the text in the only code fence; empty if there are more, or braces outside it."""
     lines = text.split("\n")  # a string in JSON may contain other line separators, but not this one
     fences = [number for number, line in enumerate(lines) if line.lstrip().startswith(_FENCES)]
     if len(fences) != 2:  # noqa: PLR2004 (where it opens and where it closes)

@@ -29,7 +29,7 @@ DEFAULT_GATE_ON: Final[GateOn] = "case"
 
 
 class MetricThreshold(Struct, frozen=True, kw_only=True):
-    """What a score needs to pass, on the tool's own scale; exactly one of both is set.
+    """The threshold of a metric, on the tool's own scale; exactly one of the two is set.
 
     Attributes:
         threshold: the lowest score that passes.
@@ -271,8 +271,8 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
         dialogue: one entry per turn.
         warnings: what was guessed or dropped while reading the run.
         performance: latency, tokens and counts as JSON on one line.
-        run: a digest of all that was recorded of the run; of results of a tool that names its
-            runs, that name after ``NAMED_RUN``.
+        run: a digest of everything that was recorded of the run; for results of a tool that names
+            its runs, that name after ``NAMED_RUN``.
         content: number of its ``RunContent``; None if that was not kept.
     """
 

@@ -194,8 +194,8 @@ class CheckClasses(Struct, frozen=True):
     """The number of checks of two runs, by class; each check is in exactly one.
 
     Attributes:
-        compared: passed or failed in both runs, evaluated by the same.
-        changed: in both runs, but what it is evaluated by changed (its fingerprint differs).
+        compared: passed or failed in both runs, evaluated in the same way.
+        changed: in both runs, but evaluated in different ways (the fingerprints differ).
         newly_skipped, newly_errored: skipped or errored now, but not in the baseline.
         newly_evaluated: passed or failed now, but skipped or errored in the baseline.
         not_evaluated: skipped in both runs, or errored in both.
@@ -380,7 +380,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         rescored_from_results: of these, those whose recorded runs were kept in the results of the
             baseline, as its commit lacks them.
         not_rescored: why others were not, though they changed; empty if none is left.
-        same_run: the run of another tool that both results are of; empty if they are of two.
+        same_run: the run of another tool, if both results are from the same one; else empty.
         renamed_configs: by name of a config in the baseline, its name in this run.
         removed_policies: by config that only the baseline has, its policy there, which decides
             whether it may be removed.

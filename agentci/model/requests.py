@@ -1,4 +1,4 @@
-"""Identities of evaluators, their requests (comparable, cacheable), the responses, judgements."""
+"""Identities of evaluators, their requests (comparable, cacheable), responses, judgements."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias
@@ -264,7 +264,7 @@ class RunProgram(ExecutionRequest, frozen=True, kw_only=True):
     Attributes:
         program: a remote one is fetched before any evaluation starts.
         own_variables: names of further variables that agentci chose for a program of its own.
-        key_file: which of ``own_variables`` names a file, if it is set, that it may also read.
+        key_file: the one of ``own_variables`` that, if set, names a file that it may also read.
         function: the function of its Python file that is called, with stdin as for
             ``execution/child/programs/call_grader.py``; empty if the file itself is run.
     """

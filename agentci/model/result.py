@@ -46,7 +46,7 @@ class ShardInfo(Struct, frozen=True, kw_only=True):
     Attributes:
         plan_digest: digest of the whole run; only shards with the same digest can be merged.
         checks: ids of all checks of the whole run, in order.
-        shard_keys: by check id, the id that selects the shard in its place; checks that need the
+        shard_keys: by check id, the id that selects the shard instead of it; checks that need the
             same run of an agent share one.
     """
 
@@ -182,7 +182,7 @@ class RunContent(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     """The content of one case.
 
     Attributes:
-        level: what of it is kept.
+        level: how much of it is kept.
         columns: of the dataset row, without output of the agent.
         tags: labels of the case in its eval file or dataset.
         latency_ms, tokens, cost_usd: of the whole run; None if not recorded.
@@ -324,7 +324,7 @@ class EvaluatorCall(Struct, frozen=True, kw_only=True):
     Attributes:
         name: the evaluator, or the part of one, that made the call.
         outcome: what was called, and how it ended.
-        texts: what was sent, then what came back.
+        texts: what was sent, then what was received.
     """
 
     name: str
@@ -460,7 +460,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     Attributes:
         fail_on: which reasons may fail the run.
-        notes: what does not decide, such as the number of skipped checks.
+        notes: facts that do not decide, such as the number of skipped checks.
         unlisted_notes: those that no list or table of a report has.
     """
 
@@ -519,7 +519,7 @@ class RunInfo(Struct, frozen=True, kw_only=True):
 
 
 class RunContents(Protocol):
-    """The contents of cases by number, of which one at a time is in memory."""
+    """The contents of cases by number, with only one at a time in memory."""
 
     def load(self, number: int) -> RunContent:
         """Return the content with this number, as far as it is kept."""
@@ -542,7 +542,7 @@ class Report(Struct, frozen=True, kw_only=True):
         run: the workflow run.
         evaluator_calls: input and output of evaluators, only for ``report.html``.
         contents: of the cases; None if only their summaries are known.
-        content_limit: what of the contents is kept.
+        content_limit: how much of the contents is kept.
         baseline: by check id, the results of the baseline.
     """
 

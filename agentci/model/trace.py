@@ -242,7 +242,7 @@ class Trace(Struct, frozen=True, kw_only=True):
         id: trace id; of the earliest trace if a conversation has several.
         key: shared by the traces of one conversation (a session id, for example), else the trace
             id.
-        conversation: the same, also when every trace is its own case; None if there is no shared
+        conversation: the same, even when every trace is its own case; None if there is no shared
             key.
         eval_case_id: the eval case that the recording names (``agentevals.eval.case.id``).
         asked: digest of the input of the recorded case, see ``digest_input``; empty if the

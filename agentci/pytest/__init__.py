@@ -85,9 +85,9 @@ PACKAGE: Final = "pytest_agent_evals"
 
 
 class PackageFinder:
-    """Finds ``pytest_agent_evals`` in agentci, where the package of that name is not installed.
+    """Finds ``pytest_agent_evals`` in agentci if the package of that name is not installed.
 
-    The last finder of imports: what is installed, or lies in a folder of ``sys.path``, wins.
+    It is the last import finder: an installed package, or one in a folder of ``sys.path``, wins.
     """
 
     @classmethod
@@ -132,7 +132,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each row of the dataset."""
+    """Make a test for each row of the dataset."""
     node = metafunc.definition
     if not _has_own_marker(node):
         return

@@ -68,7 +68,7 @@ def format_outcome_line(name: str, result: EvaluatorResult) -> str:
 
 
 def describe_evaluation(row: DatasetRow, results: Mapping[str, EvaluatorResult]) -> str:
-    """Describe a row, the agent's response and the results, a line each."""
+    """Describe a row, the agent's response and the results, one line each."""
     lines = [*_list_steps(row, row.turn)]
     for name, result in results.items():
         lines.append(_format_verdict(name, result))

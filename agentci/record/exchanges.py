@@ -354,7 +354,7 @@ def find_trace_id(request: ServerRequest) -> str:
 
 
 class OpenExchange:
-    """An exchange while it happens; what came in of it counts also if it never ends."""
+    """An exchange while it happens; what was received of it counts even if it never ends."""
 
     def __init__(self, request: ServerRequest, api: ModelApi) -> None:
         self.case = request.case

@@ -126,7 +126,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((HOST, 0), _Connection)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Print nothing: a client that disconnects is no error of the recording."""
+        """Print nothing: a client that disconnects is not an error of the recording."""
 
 
 class _Connection(BaseHTTPRequestHandler):

@@ -32,7 +32,7 @@ MAX_BYTES: Final = 20 * 1024**2
 PROTOBUF: Final = "application/x-protobuf"
 JSON_TYPE: Final = "application/json"
 # Telemetry that CrewAI sends to its maker, about itself and, once per process, about a run. Both
-# have providers of their own, so only injected code sees them, beside what an instrumentor records.
+# have providers of their own, so only injected code sees them, besides what instrumentors record.
 NOISE_SCOPES: Final = frozenset({"crewai.telemetry", "crewai"})
 _GZIP_BITS: Final = 31
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _OUT_OF_RANGE, _UNIMPLEMENTED = 3, 8, 11, 12

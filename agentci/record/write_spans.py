@@ -72,7 +72,7 @@ def write_turns(
     no other turn.
 
     Args:
-        seed: random bytes of the recording and the case, of which ids are made.
+        seed: random bytes of the recording and the case, from which ids are made.
         redact: removes keys.
     """
     used: set[str] = set()

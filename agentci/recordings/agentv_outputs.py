@@ -383,7 +383,7 @@ def list_entries(
 
     Args:
         suites: possible names of the eval file; if no row has one of them, all rows count.
-        case_ids: the cases of the eval file, of which there is one per prompt if it has several.
+        case_ids: the cases of the eval file; one per prompt if it has several prompts.
     """
     entries = [*_iterate_entries(documents, case_ids)]
     own = [each for each in entries if each.suite in suites]

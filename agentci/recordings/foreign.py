@@ -192,7 +192,7 @@ METRICS: Final = ForeignKind(title="OpenTelemetry metrics", hint="name the file 
 
 
 def is_metrics(document: Json) -> bool:
-    """Return whether a document is metrics or profiles, which a file may hold beside traces."""
+    """Return whether a document is metrics or profiles, which a file may hold besides traces."""
     return isinstance(document, dict) and not _METRIC_KEYS.isdisjoint(document)
 
 

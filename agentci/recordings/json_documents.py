@@ -176,7 +176,7 @@ ENCODING_HINT: Final = "save it as UTF-8"
 _NON_SPACE: Final = re.compile(rb"\S")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _REST_OF_LINE: Final = re.compile(r"[^\n]*")
-# How objects and lists begin that a program wrote as JSON, and not as text, also if damaged.
+# How objects and lists begin if a program wrote them as JSON, not as text; even damaged ones.
 _JSON_START: Final = re.compile(r"[\[{][\s\[{]*(?:\"|$)|\{[A-Za-z]")
 _OPENINGS: Final = frozenset("{[")
 # Marks of spans: a line of text with one of them is a span that cannot be read.

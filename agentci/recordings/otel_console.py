@@ -398,7 +398,7 @@ def _unescape(found: re.Match[str]) -> str:
     if code is None:
         return _ESCAPED.get(found[4], found[4])
     number = int(code, 16)
-    # Half of a surrogate pair is no text.
+    # Half of a surrogate pair is not valid text.
     return "\ufffd" if number in _SURROGATES or number > sys.maxunicode else chr(number)
 
 

@@ -164,7 +164,7 @@ _UNITS: Final = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 
 
 def parse_timestamp(value: Json) -> int:
-    """Return the nanoseconds since 1970; 0 if it is no point in time.
+    """Return the nanoseconds since 1970; 0 if it is not a point in time.
 
     Args:
         value: an ISO 8601 text, by default in UTC, or a number of seconds, milliseconds,

@@ -312,7 +312,7 @@ class EvaluatorCache:
         return self._make_cached_evaluator(manifest)
 
     def _check_folders(self) -> None:
-        """Check that the cache's own folders are real ones, since links could lead outside of it.
+        """Check that the cache's own folders are real ones, since links could lead outside it.
 
         Raises:
             CorruptionError: if one of them is not a folder.

@@ -102,7 +102,7 @@ def read_lock(data: bytes, *, file: str) -> Lock:
 
 
 def _make_lock_error(problems: Iterable[Problem]) -> InputError:
-    """Make an error with a hint for lock files in place of the hints for configs."""
+    """Make an error with a hint for lock files instead of the hints for configs."""
     return InputError([replace(problem, hint=LOCK_FILE_HINT) for problem in problems])
 
 

@@ -53,7 +53,7 @@ def list_findings(result: CheckResult, *, quotes: bool = True) -> tuple[str, ...
     """List the findings of a check, one per line: misses, tool calls, turns, reasoning.
 
     Args:
-        quotes: whether misses quote both sides, which is repetition beside the first difference.
+        quotes: whether misses quote both sides, which would repeat the first difference.
     """
     judgement = result.judgement
     if judgement is None:

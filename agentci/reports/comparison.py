@@ -177,13 +177,13 @@ def _list_other_configs(comparison: Comparison) -> Iterator[str]:
 
 
 def find_gone_configs(comparison: Comparison) -> tuple[str, ...]:
-    """Find the configs of which only the baseline has checks."""
+    """Find the configs that have checks only in the baseline."""
     of = _count_by_config(comparison)
     return tuple(name for name, classes in of.items() if classes.removed == classes.total)
 
 
 def find_new_configs(comparison: Comparison) -> tuple[str, ...]:
-    """Find the configs of which only this run has checks."""
+    """Find the configs that have checks only in this run."""
     of = _count_by_config(comparison)
     return tuple(name for name, classes in of.items() if classes.added == classes.total)
 

@@ -123,7 +123,7 @@ def _format_changes(report: Report) -> str:
 
 
 _BOLD, _RED, _GREEN, _YELLOW = "1", "1;31", "1;32", "1;33"
-# Of a difference, which is no verdict: what is expected, and what was found.
+# Of a difference, which is not a verdict: what is expected, and what was found.
 _DIFF_COLOURS: Final = {"-": "36", "+": "35"}
 
 

@@ -138,7 +138,7 @@ def load_content(
 
 
 def make_excerpt(case: CaseSummary) -> RunContent:
-    """Make the content of a case of which only the summary is known."""
+    """Make the content of a case if only its summary is known."""
     turns = (TurnContent(user=turn.question, answer=turn.answer) for turn in case.dialogue)
     return RunContent(turns=tuple(turns), level="excerpt")
 

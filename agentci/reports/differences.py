@@ -47,7 +47,7 @@ _Pair: TypeAlias = tuple[_Call | None, _Call | None]
 
 
 class ToolCallRow(Struct, frozen=True, kw_only=True):
-    """An expected call beside its best matching actual call; "" where one is missing.
+    """An expected call and its best matching actual call; "" where one is missing.
 
     Attributes:
         note: what is wrong; empty for rows of a metric.
@@ -424,7 +424,7 @@ def _find_differences(content: RunContent, reference: Reference) -> FirstDiffere
     for number, turn in enumerate(content.turns, start=1):
         own = _choose_reference(turn, reference)
         if turn.missing:
-            # One that the baseline lacks, too, is no difference to it.
+            # One that the baseline lacks, too, is not a difference to it.
             missing += [number] if own == reference else []
             continue
         rows, texts = _compare_turn(turn, own)

@@ -302,7 +302,7 @@ def format_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str])
 
 
 def list_case_names(ids: Sequence[str], write: Callable[[str], str]) -> str:
-    """Format the first names, as ``format_case_names``."""
+    """Format the first names, like ``format_case_names``."""
     names = [write(case) for case in ids[:MAX_NAMES]]
     if len(ids) > MAX_NAMES:
         names.append(truncate.format_omitted(len(ids) - MAX_NAMES))

@@ -379,7 +379,7 @@ class ProvenanceJson(_Json):
 
 
 def _make_json_type(values: type[Struct]) -> type[Struct]:
-    """The type with the fields of ``values``, of which all are required, and no others."""
+    """The type with the fields of ``values`` and no others; all are required."""
     fields = [(name, _convert_hint(hint)) for name, hint in values.__annotations__.items()]
     doc = {"__doc__": values.__doc__}
     return defstruct(f"{values.__name__}Json", fields, bases=(_Json,), namespace=doc)

@@ -360,7 +360,7 @@ def _join_names(scorer: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_value(value: Any) -> tuple[Status | None, float | None] | None:
-    """The status and the score; None for texts that are no grade."""
+    """The status and the score; None for texts that are not a grade."""
     if isinstance(value, bool):
         return ("passed" if value else "failed"), as_score(value)
     if value is None:

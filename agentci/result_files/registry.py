@@ -215,7 +215,7 @@ def read_result_file(data: bytes, *, file: str, tool: str = AUTO_TOOL) -> Result
 def read_result_archive(
     members: Iterable[tuple[str, bytes]], *, file: str, tool: str = AUTO_TOOL
 ) -> ResultFile:
-    """Read the results in a zip archive, of which only Inspect writes any.
+    """Read the results in a zip archive; only Inspect writes archives.
 
     Args:
         members: names and contents, one after the other.

@@ -205,7 +205,7 @@ def execute_request(
     more. A new response is stored only if ``read`` accepts it.
 
     Args:
-        calls: receives all calls and their responses, also if an error is raised.
+        calls: receives all calls and their responses, even if an error is raised.
         name: of the evaluator, for messages.
         ordinal: index of the repeat of the check, from 0; each repeat has its own responses.
 

@@ -33,7 +33,7 @@ DIGITS: Final = 16
 class CodeFiles:
     """The files of evaluators, each read once.
 
-    Only files of the workspace, and of the repository of a config outside of it, are read.
+    Only files of the workspace, and of the repository of a config outside it, are read.
     """
 
     def __init__(self, workspace: Workspace) -> None:

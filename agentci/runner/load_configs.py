@@ -235,7 +235,7 @@ def move_suite(loaded: LoadedSuite, workspace: Workspace, services: Services) ->
     """The suite, whose files are found at the same paths of another workspace.
 
     Raises:
-        InputError: the config is outside of the run's workspace.
+        InputError: the config is outside the run's workspace.
     """
     folder = Path(loaded.locator.folder)
     if not folder.is_relative_to(services.workspace.root):
@@ -475,7 +475,7 @@ def _load_suite(path: Path, overrides: Overrides, services: Services) -> LoadedS
 def _add_case_checks(
     loaded: LoadedSuite, overrides: Overrides, workspace: Workspace
 ) -> LoadedSuite:
-    """Read eval sets of which one is in agentci's own format, and add the checks of their cases.
+    """Read eval sets, at least one in agentci's own format, and add the checks of their cases.
 
     Raises:
         InputError: an eval set is invalid; or neither a case nor the config has a check.

@@ -454,7 +454,7 @@ class _OutputReader:
         """The name and the content of a file of the run; None if there is none.
 
         Raises:
-            InputError: it is outside of the workspace.
+            InputError: it is outside the workspace.
         """
         if not named or not is_file(folder / named):
             return None

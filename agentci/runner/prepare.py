@@ -191,7 +191,7 @@ def find_cache_folder(access: FetchSettings, services: Services) -> Path:
 def choose_cache_folder(
     access: FetchSettings, services: Services
 ) -> tuple[Path, tuple[Problem, ...]]:
-    """The cache folder of a run; in place of one that is not trusted an empty one, with a note.
+    """The cache folder of a run; an untrusted one is replaced by an empty one, with a note.
 
     Raises:
         InputError: there is no place for an empty one.
@@ -353,7 +353,7 @@ def find_judge_problems(
 
     Args:
         unset: severity of settings whose environment variables are not set, and of judges that
-            are no models.
+            are not models.
     """
     from agentci.judges.keys import find_settings_problems  # noqa: PLC0415 (most runs do not need it)
 
@@ -535,7 +535,7 @@ def _find_objections(name: str, folder: str, services: Services) -> Iterator[tup
     elif not _is_outside(folder, services):
         yield (
             f"{folder} is in the checkout, which a pull request can change",
-            "name a folder outside of it",
+            "name a folder outside it",
         )
     elif kept := _find_other_content(path, services):
         hint = "name a folder that holds only models"

@@ -176,7 +176,7 @@ _NOT_IN_RESULTS: Final = "not in the results, though `expect` lists it"
 
 
 class RecordedMetric(Struct, frozen=True, kw_only=True, eq=False):
-    """A metric of another tool, in place of an evaluator."""
+    """A metric of another tool, which stands for an evaluator."""
 
     identity: EvaluatorIdentity
 

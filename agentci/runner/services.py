@@ -71,7 +71,7 @@ class Services:
         evaluator_caches: folders that entries may open to their programs, read-only, by the
             variables in which these find them.
         installer_environment: the environment variables of package installers.
-        search_path: folders outside of the workspace with interpreters and installers, as in
+        search_path: folders outside the workspace with interpreters and installers, as in
             ``PATH``.
         sources: where remote evaluators come from.
         cache_folder: the default folder of the cache.

@@ -53,7 +53,7 @@ class Job:
 
     Attributes:
         python: an interpreter that all users can read, with agentci.
-        top: holds the folders below and whatever else a test adds outside of the checkout.
+        top: holds the folders below and whatever else a test adds outside the checkout.
         workspace: the checkout: all that a pull request controls.
     """
 

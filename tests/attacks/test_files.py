@@ -1,4 +1,4 @@
-"""Evaluators cannot read files outside of the workspace and the system's, by whatever link."""
+"""Evaluators cannot read files outside the workspace and the system's, by whatever link."""
 
 import base64
 import json

@@ -309,7 +309,7 @@ SETTINGS = {
 
 @attack("X6", "container", "user")
 def test_modules_and_tools_of_checkout_do_not_run_outside_of_sandbox(job: Job) -> None:
-    # Evaluators cannot write to it, so whatever writes to it runs outside of the sandbox.
+    # Evaluators cannot write to it, so whatever writes to it runs outside the sandbox.
     marker = job.top / "marker"
     marker.touch()
     marker.chmod(0o666)

@@ -1,4 +1,4 @@
-"""A package that a pull request names builds nothing outside of the sandbox."""
+"""A package that a pull request names builds nothing outside the sandbox."""
 
 import io
 import json

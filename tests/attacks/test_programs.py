@@ -1,4 +1,4 @@
-"""Programs and packages that overload or mislead what reads them outside of the sandbox."""
+"""Programs and packages that overload or mislead what reads them outside the sandbox."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Evaluators reach no process, socket, memory or file outside of the sandbox, and leave nothing."""
+"""Evaluators reach no process, socket, memory or file outside the sandbox, and leave nothing."""
 
 import contextlib
 import platform

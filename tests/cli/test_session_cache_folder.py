@@ -40,7 +40,7 @@ def test_default_cache_folder_follows_environment(environ: Mapping[str, str], fo
     [
         pytest.param({**STEP, **REPOSITORY}, "https://github.example/o/r", id="workflow"),
         pytest.param(STEP, "/repo", id="workflow without repository"),
-        pytest.param(REPOSITORY, "/repo", id="variables outside of a workflow are ignored"),
+        pytest.param(REPOSITORY, "/repo", id="variables outside a workflow are ignored"),
     ],
 )
 def test_repository_is_identified(environ: Mapping[str, str], repository: str) -> None:

@@ -82,7 +82,7 @@ def run_action(image: str, tree: Path) -> RunAction:
 
 @pytest.fixture
 def run_image(image: str) -> RunImage:
-    """Runs the image by hand, outside of a workflow."""
+    """Runs the image by hand, outside a workflow."""
 
     def run(
         workspace: Path, *arguments: str, options: Sequence[str] = ()

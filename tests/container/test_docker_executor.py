@@ -473,9 +473,7 @@ def test_missing_docker_in_action_image_is_reported(run_image: RunImage, workspa
     (workspace / "eval_config.yaml").write_text(config)
     done = run_image(workspace, "run")
     assert done.returncode == 3, done.stdout + done.stderr
-    assert (
-        "`docker` not found on PATH outside of the workspace; install the Docker CLI" in done.stdout
-    )
+    assert "`docker` not found on PATH outside the workspace; install the Docker CLI" in done.stdout
 
 
 def running_for(process: int) -> list[str]:

@@ -421,7 +421,7 @@ class TestConsentOfWorkflow:
     @pytest.mark.parametrize(
         ("head", "options", "reason"),
         [
-            ("o/r", [], "the workflow does not allow agents to run outside of the sandbox"),
+            ("o/r", [], "the workflow does not allow agents to run outside the sandbox"),
             ("me/r", ["--allow-agents"], "for pull requests from forks, agents run only in"),
         ],
     )

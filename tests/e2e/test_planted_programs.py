@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 PROGRAMS = ("docker", "git", "node", "uv")
 SECRET = "value-of-a-secret"
-# Leaves a file only outside of the sandbox.
+# Leaves a file only outside the sandbox.
 SPY = "#!/bin/sh\nenv > {top}/seen\necho v22.18.0\n"
 CODE = "traces: trace.json\nevaluators: [{name: e, type: code, path: %s, threshold: 1}]\n"
 DOCKER = """\

@@ -19,7 +19,7 @@ from agentci.execution.sandbox import (
 
 @pytest.fixture
 def top() -> Iterator[Path]:
-    """A folder with a workspace and, outside of it, a folder with a secret."""
+    """A folder with a workspace and, outside it, a folder with a secret."""
     with TemporaryDirectory(dir="/tmp") as folder:
         top = Path(os.path.realpath(folder))
         top.chmod(0o755)

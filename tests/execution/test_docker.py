@@ -199,7 +199,7 @@ class TestErrors:
     def test_missing_docker_command_raises_error_with_hint(self, engine: Engine) -> None:
         engine.executor = DockerExecutor({"PATH": "/nonexistent"})
         message = engine.refused()
-        assert "`docker` not found on PATH outside of the workspace; install" in message
+        assert "`docker` not found on PATH outside the workspace; install" in message
         assert "the image of the action does not" in message
 
     def test_unreachable_engine_is_called_only_once(self, engine: Engine) -> None:

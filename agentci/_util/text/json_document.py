@@ -425,7 +425,7 @@ class JsonFields:
         return None
 
     def objects(self, name: str, *, noun: str) -> Iterator["JsonFields"]:
-        """Iterate over a list of objects with known fields; ``noun`` is what each of them is."""
+        """Iterate over a list of objects with known fields; ``noun`` names one of them."""
         items = self._take(name)
         if not isinstance(items, list):
             self._add_type_problem(name, "a list")
@@ -535,7 +535,7 @@ def read_large_object(
 
 
 class _Text:
-    """The text of a file, of which a window is in memory, and a position in it."""
+    """The text of a file, with a window of it in memory, and a position in it."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = _decode_chunks(chunks)

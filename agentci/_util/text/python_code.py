@@ -425,7 +425,7 @@ def _list_global_names(scope: symtable.SymbolTable) -> Iterator[str]:
 
 
 def _list_outer_expressions(node: _Function | ast.ClassDef) -> list[ast.expr]:
-    """List the expressions of a definition that are computed outside of its scope."""
+    """List the expressions of a definition that are computed outside its scope."""
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *(each.value for each in node.keywords)]
     defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]

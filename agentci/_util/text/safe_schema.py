@@ -20,7 +20,7 @@ MAX_MESSAGE: Final = 200
 # Keywords that are applied in one check; references can make their number grow exponentially.
 MAX_STEPS: Final = 100_000
 # Levels of a schema, and keywords inside of each other while it is applied: jsonschema and its
-# registry, which is no Python code, must not reach the interpreter's limit of recursion.
+# registry, which is not Python code, must not reach the interpreter's limit of recursion.
 MAX_SCHEMA_DEPTH: Final = 64
 MAX_NESTED_KEYWORDS: Final = 200
 # Keywords that look at what their neighbours applied, so that those are counted first.
@@ -175,7 +175,7 @@ def _check_references(schema: Json) -> None:
 
 
 def _list_schemas(value: Json) -> Iterator[Mapping[str, Json]]:
-    """Yield every mapping below ``value``; a value of ``const`` or ``enum`` is no schema."""
+    """Yield every mapping below ``value``; a value of ``const`` or ``enum`` is not a schema."""
     if isinstance(value, Mapping):
         yield value
         for key, each in value.items():

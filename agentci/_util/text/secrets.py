@@ -31,7 +31,7 @@ T = TypeVar("T")
 class Redactor:
     """The secrets of a run, which grow while it reads them; safe to share between threads.
 
-    A value shorter than ``MIN_SECRET_CHARACTERS`` is no secret: it is a common word or a number.
+    A value shorter than ``MIN_SECRET_CHARACTERS`` is not a secret: it is a common word or a number.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:

@@ -97,7 +97,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
         cases: files with cases.
         case_ids: which cases of the files; without files, the id of the only case.
         redact: regular expressions of what to keep out of the recording.
-        requests: folder with requests and responses; empty for one beside ``out``.
+        requests: folder with requests and responses; empty for one next to ``out``.
         is_injected: whether Python and Node programs also send the spans of what is installed.
         replay: how to answer from that folder; None to ask the models and write it.
     """

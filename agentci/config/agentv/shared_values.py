@@ -159,7 +159,7 @@ class CaseSubstitution(Struct, kw_only=True):
     """Substitutes the ``vars`` of one case in its texts.
 
     Attributes:
-        keeps_unknown: whether placeholders that are not variables are no problem.
+        keeps_unknown: whether placeholders that are not variables are allowed.
         problems: warnings about placeholders that are not replaced; AgentV does not report them.
     """
 

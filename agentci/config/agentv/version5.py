@@ -317,7 +317,7 @@ class Version5Cases(Struct, kw_only=True):
         return change_items(entries, lambda entry: _substitute_entry(entry, fill))
 
     def _reject_expressions(self, node: Node, known: JsonObject) -> None:
-        """Report filters and operators after variables: what stands there would stay as it is."""
+        """Report filters and operators after variables, which would stay as they are."""
 
         def check(text_node: ScalarNode, text: str) -> Node:
             for match in EXPRESSION.finditer(text):
@@ -384,7 +384,7 @@ def _forbid(name: Node) -> Node:
 
 
 def _rewrite_rubric(fields: dict[str, Node], kind: Node) -> None:
-    """`llm-rubric`: its value is a list of criteria, or the criteria in place of the case's."""
+    """`llm-rubric`: its value is a list of criteria, or text that replaces the case's criteria."""
     fields["type"] = make_node("llm_judge", kind.place)
     _rename(fields, "provider", "target")
     _rename(fields, "threshold", "min_score")
@@ -485,7 +485,7 @@ def _fill(node: Node, variables: Node) -> Node:
 
 
 def _list_choices(value: Node) -> tuple[Node, ...]:
-    """The texts of a list of texts, of which each makes a case; else only the value."""
+    """The texts of a list of texts, each of which makes a case; else only the value."""
     items = value.items if isinstance(value, SequenceNode) else ()
     first = items[0] if items else None
     is_list = isinstance(first, ScalarNode) and isinstance(first.value, str)

@@ -110,7 +110,7 @@ class EvalCaseMatcher:
     def _check_eval_case_exists(self, trace: Trace) -> Trace:
         """Refuse a run that was recorded for an eval case that no config has any more.
 
-        The checks of that case would else be missing without a word.
+        Otherwise the checks of that case would be missing without a message.
         """
         name, known = trace.eval_case_id, self._known_ids
         if name is None or known is None or name in known:
@@ -154,7 +154,7 @@ def _warn(trace: Trace, warning: str) -> Trace:
 
 
 def digest_input(text: str) -> str:
-    """Make a digest of what a case asks, by which a change of it is noticed."""
+    """Make a digest of what a case asks, so that a change to it is noticed."""
     return blake2b(_normalize_text(text).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
@@ -173,7 +173,7 @@ def find_missing_case(unmatched_reason: str | None) -> str:
 
 
 def _check_input(trace: Trace, eval_case: EvalCase) -> Trace:
-    """Refuse a run that was asked something else than its eval case.
+    """Refuse a run that was asked something other than its eval case.
 
     What was recorded counts, too: rules of redaction may have changed it in both.
     """
@@ -251,7 +251,7 @@ class EvalCaseIndex:
         return bool(self._repeated)
 
     def is_matched_by_order(self, eval_case: EvalCase) -> bool:
-        """Whether only its position says which run belongs to an eval case."""
+        """Whether only its position determines which run belongs to an eval case."""
         return eval_case.id in self._ordered_ids
 
     def is_matched_alone(self, eval_case: EvalCase, trace: Trace) -> bool:
@@ -307,7 +307,7 @@ class EvalCaseIndex:
     def _choose(self, candidates: Sequence[EvalCase], trace: Trace) -> EvalCase | str:
         """Choose among eval cases with the same first message and number of turns.
 
-        agentevals does not; it only finds them ambiguous.
+        agentevals does not choose; it reports them as ambiguous.
         """
         dialogue = _normalize_dialogue(trace.turns)
         same = [each for each in candidates if _normalize_dialogue(each.turns) == dialogue]
@@ -368,7 +368,7 @@ NO_RESPONSE: Final = "the row has no `response`, and no recorded runs are given"
 
 
 class RowMatcher:
-    """The rows of a dataset, each of which becomes a case with or without a recorded run.
+    """The rows of a dataset; each becomes a case, with or without a recorded run.
 
     A recorded run matches the row whose id it names as its eval case, or else the only row whose
     query it begins with.
@@ -415,7 +415,7 @@ EMPTY_RESPONSE: Final = "The response of the row is empty, and it has no tool ca
 def make_row_trace(row: DatasetRow) -> Trace:
     """Make a trace of the row's own turn; it has no turns if the row has no response.
 
-    A turn without text and tool calls cannot be evaluated: nothing tells it from a failed agent.
+    A turn without text and tool calls cannot be evaluated: it cannot be distinguished from a failed agent.
     """
     turns = (row.turn,) if row.turn else ()
     did_nothing = row.turn is not None and not (row.turn.answer_parts or row.turn.tool_calls)

@@ -88,7 +88,7 @@ class ProgramAggregator(Struct, frozen=True, kw_only=True):
 
 
 class ModelAggregator(Struct, frozen=True, kw_only=True):
-    """A judge model whose prompt has the members' results in place of ``RESULTS_NAME``."""
+    """A judge model whose prompt has the members' results instead of ``RESULTS_NAME``."""
 
     required_judge: RequiredJudge
     template: str = DEFAULT_TEMPLATE

@@ -428,7 +428,7 @@ class TemplateVocabulary(Struct, frozen=True, kw_only=True):
 
     Attributes:
         known: all variables.
-        required: variables of which a template must use at least one.
+        required: a template must use at least one of these variables.
         wrap: makes a template from text without variables.
     """
 

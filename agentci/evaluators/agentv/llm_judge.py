@@ -141,7 +141,7 @@ DEFAULT_TEMPLATE: Final = format_sections(
 
 
 def wrap_criteria(words: str) -> str:
-    """Make a template with ``words`` in place of the case's criteria."""
+    """Make a template with ``words`` instead of the case's criteria."""
     rest = format_sections("question", "reference_answer", "candidate_answer")
     return f"[[ ## criteria ## ]]\n{words}\n\n{rest}"
 

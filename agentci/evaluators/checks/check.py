@@ -190,7 +190,7 @@ class CheckRule(Protocol):
 
 
 class LimitedRule(CheckRule, Protocol):
-    """A rule with limits, of which a larger one is looser.
+    """A rule with limits; a larger limit is looser.
 
     Attributes:
         limits: numbers by name; a name that starts with ``min`` is a lower limit.
@@ -265,7 +265,7 @@ class CheckEvaluator(Struct, frozen=True, kw_only=True):
 def make_finding(
     *misses: str, hits: tuple[str, ...] = (), details: JsonObject | None = None
 ) -> CheckFinding:
-    """Make the finding of a rule that is met or not: met if there is no miss."""
+    """Make the finding of a rule, which is met if there is no miss."""
     return CheckFinding(
         score=0.0 if misses else 1.0,
         hits=() if misses else hits,

@@ -91,7 +91,7 @@ def find_kind(item: Json) -> str | None:
 
 
 def name_checks(items: Sequence[Json]) -> tuple[str | None, ...]:
-    """Return the name of each check in reports; None for an item that is no check.
+    """Return the name of each check in reports; None for an item that is not a check.
 
     It is that of the check, with what it looks for if the check is used twice, and never its limit.
     """

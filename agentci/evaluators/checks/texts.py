@@ -36,7 +36,7 @@ class SecretRule(Struct, frozen=True):
 
     Attributes:
         pattern: RE2; its first group is the secret.
-        words: lower-case words of which one is in every text with such a secret.
+        words: lower-case words; every text with such a secret has at least one of them.
         entropy: the lowest Shannon entropy of the secret, in bits per character.
     """
 

@@ -33,7 +33,7 @@ MINIMUM: Final = "min "
 
 
 class ToolRule(Protocol):
-    """A rule of which a misspelled tool would go unnoticed.
+    """A rule in which a misspelled tool would go unnoticed.
 
     Attributes:
         named_tools: patterns of tools, and whether the rule checks nothing if no run calls one.

@@ -110,7 +110,7 @@ class ExpectedTrajectory(Struct, frozen=True, kw_only=True):
     """The expected calls of a turn or a run, and how they are compared and scored.
 
     Attributes:
-        extra: names of the tools of which other calls are allowed.
+        extra: names of tools that may be called more often than expected.
     """
 
     calls: CallGroup
@@ -124,7 +124,7 @@ class ExpectedTrajectory(Struct, frozen=True, kw_only=True):
 
 
 class InvalidExpectationError(ValueError):
-    """What is written is no expectation; lists every problem."""
+    """What is written is not an expectation; lists every problem."""
 
     def __init__(self, problems: Sequence[ExpectationProblem]) -> None:
         self.problems = tuple(problems)

@@ -500,7 +500,7 @@ def _list_pairs(
     for number, pattern in enumerate(variant.patterns):
         required = variant.slots[number].required
         for call, pair in comparer.find_pairs(pattern).items():
-            # A near miss of an optional call is no pair where it may be any other call.
+            # A near miss of an optional call is not a pair where it may be any other call.
             if pair.matches or required or not allowed[call]:
                 yield (call, number), pair
 

@@ -389,7 +389,7 @@ def _is_integer(value: Found) -> bool:
 
 Maker: TypeAlias = Callable[[_Operand], Test]
 DEFAULT_RELATIVE: Final = 1e-6
-# Keys that may stand beside a matcher.
+# Keys that are allowed next to a matcher.
 PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {"$approx": ("abs", "rel")}
 JSON_TYPES: Final[Mapping[str, Test]] = {
     "string": lambda found: isinstance(found, str),
@@ -439,7 +439,7 @@ class ArgumentRules(Struct, frozen=True, kw_only=True):
 
     Attributes:
         named: matchers by argument name.
-        whole: a matcher of all arguments together, in place of ``named``.
+        whole: a matcher for all arguments together, instead of ``named``.
         mode: ``exact``, ``superset`` or ``subset``.
         only: names of the only arguments that are compared; None for all.
         ignore: names of arguments that are not compared, with ``*`` and ``?``.

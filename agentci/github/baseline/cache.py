@@ -233,7 +233,7 @@ class BaselineStore:
             return str(error)
 
     def _check_folder(self) -> None:
-        """Check that the folder is no link to another place.
+        """Check that the folder is not a link to another place.
 
         Raises:
             CorruptionError: it was not a folder; it has been removed.

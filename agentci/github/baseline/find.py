@@ -420,7 +420,7 @@ def _find_local_base(evaluated: str, repository: GitRepository) -> BaseCommit:
 
 
 def make_workflow_runs(settings: Settings, workflow: Workflow) -> WorkflowRuns:
-    """The runs of the workflow; outside of a workflow and offline, none can be listed."""
+    """The runs of the workflow; outside a workflow and offline, none can be listed."""
     unavailable = "" if workflow.context.active else OUTSIDE_WORKFLOW
     return WorkflowRuns(
         workflow.api,

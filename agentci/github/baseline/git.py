@@ -154,7 +154,7 @@ class GitRepository:
     def _execute(self, arguments: Sequence[str], *, cwd: Path, stdin: bytes = b"") -> ProgramOutput:
         if self._program is None:
             raise UnreachableError(
-                "git could not be started: it is not on PATH outside of the workspace"
+                "git could not be started: it is not on PATH outside the workspace"
             )
         if not os.path.lexists(self._root / ".git"):
             raise UnreachableError(f"there is no git repository in {self._root}")

@@ -1,7 +1,7 @@
 """Converts a group of traces to turns with performance metrics.
 
 Agents that tools run are taken out of a trace, to keep their calls apart from their caller's. Of
-traces of which only the outermost run was exported, its answer is the whole history.
+traces with only the outermost run exported, its answer is the whole history.
 """
 
 from collections import defaultdict

@@ -110,7 +110,7 @@ def _normalize_object(part: JsonObject) -> list[JsonObject]:
 
 
 def _normalize_keyed_part(part: JsonObject) -> list[JsonObject]:
-    """Normalize a part of Bedrock, Google or Genkit, whose only key says what it is."""
+    """Normalize a part of Bedrock, Google or Genkit, whose only key is its type."""
     call = get_first(part, *_CALL_KEYS)
     if isinstance(call, dict):
         # Google leaves out arguments of functions without parameters.

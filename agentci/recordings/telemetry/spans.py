@@ -84,7 +84,7 @@ class RejectedSpan(Struct, frozen=True, kw_only=True):
 
 
 class SkippedInput(Struct, frozen=True, kw_only=True):
-    """Something in the file that is no span, and what it is, in the plural."""
+    """Something in the file that is not a span, and what it is, in the plural."""
 
     what: str
 

@@ -359,7 +359,7 @@ def _has_empty_output(views: Sequence[SpanView]) -> bool:
 
 
 def _find_repeated_attributes(views: Sequence[SpanView]) -> Iterator[str]:
-    """Name a span with two values of an attribute, of which only one is read."""
+    """Name a span with two values of an attribute, only one of which is read."""
     for view in views:
         if name := view.span.attributes.get(semconv.REPEATED_ATTRIBUTE):
             yield f"{name} of span {view.span.id} is recorded twice, with different values"

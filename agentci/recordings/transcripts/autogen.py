@@ -29,10 +29,10 @@ _EXECUTED: Final = "CodeExecutionEvent"
 _MARKS: Final = frozenset(
     {_CALLS, *_RESULTS, *_CHATS, *_CONTEXT, *_SILENT, _SUMMARY, _GENERATED, _EXECUTED}
 ) - {"SystemMessage"}
-# What 0.2 has beside the fields of OpenAI, and how it reports code that ran.
+# Fields of 0.2 besides those of OpenAI, and how it reports code that ran.
 _RESPONSES: Final = "tool_responses"
 _EXIT_CODE: Final = "exitcode: "
-# What the list is given beside the fields of AutoGen.
+# Fields that are added to those of AutoGen.
 _IS_PERSON: Final = "is_person"
 _PARENT: Final = "parent_call"
 

@@ -180,7 +180,7 @@ def _find_wrapped(fields: JsonObject) -> Sequence[Json] | None:
 
 
 def _find_answer_beside(fields: JsonObject, messages: Sequence[Json]) -> Iterator[Json]:
-    """Yield the model's answer in a log that holds it beside the request's messages."""
+    """Yield the model's answer in a log that holds it apart from the request's messages."""
     for key in ANSWER_KEYS:
         answer = fields.get(key)
         choices = answer if key == "choices" else as_object(answer).get("choices")
@@ -195,7 +195,7 @@ def _find_answer_beside(fields: JsonObject, messages: Sequence[Json]) -> Iterato
 
 
 def _check_answers(document: Json, line: int) -> None:
-    """Check that no answer beside a list of messages is left out.
+    """Check that no answer outside a list of messages is left out.
 
     Raises:
         DocumentFormatError: there may be one.

@@ -99,7 +99,7 @@ def _start_reply(run: MessageListBuilder, step: JsonObject) -> None:
 
 
 def _find_text(step: JsonObject) -> str | None:
-    """Return what the model wrote beside its calls."""
+    """Return the text that the model wrote besides its calls."""
     written = as_text(step.get("model_output"))
     return written or join_text(as_object(step.get("model_output_message")).get("content"))
 

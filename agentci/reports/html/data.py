@@ -108,7 +108,7 @@ MAX_PASSED_DETAILS: Final = 1024**2
 MAX_DETAILS: Final = 64 * 1024
 MAX_CHANGES: Final = 50
 MAX_CASE_NAMES: Final = 20
-# Causes of which the overview has a card; as MAX_CARDS of changes.js.
+# Causes that have a card in the overview; the same as MAX_CARDS of changes.js.
 MAX_CAUSES: Final = 4
 
 

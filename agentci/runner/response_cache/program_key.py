@@ -161,7 +161,7 @@ def _digest_installed(path: Path) -> bytes:
         listed = (path if path.suffix == PTH_SUFFIX else path / "RECORD").read_bytes()
     except OSError:
         return str(path.lstat().st_mtime_ns).encode()
-    # Scripts outside of the folder have a path that depends on where they were installed.
+    # Scripts outside the folder have a path that depends on where they were installed.
     if b"../" in listed:
         inside = (line for line in listed.splitlines() if not line.startswith(b"../"))
         listed = b"\n".join(inside)

@@ -107,7 +107,7 @@ def parse_message_list(raw: Json, role: str) -> SpanMessages:
 
 
 def decode(raw: Json) -> Json:
-    """Decode JSON text, also if it is encoded twice; other text and values are returned as is."""
+    """Decode JSON text, even if it is encoded twice; other text and values are returned as is."""
     if exceeds_messages_limit(raw):
         return None
     if isinstance(raw, str) and raw.lstrip()[:1] in ("{", "[", '"'):
@@ -135,7 +135,7 @@ def _parse(raw: Json, role: str, text_keys: Sequence[str]) -> SpanMessages:
 
 
 def _holds_calls(value: Json, depth: int = 0) -> bool:
-    """Return whether a value that is no message names tool calls."""
+    """Return whether a value that is not a message names tool calls."""
     if depth > _MAX_WRAPPERS:
         return False
     if isinstance(value, list):
@@ -255,7 +255,7 @@ def _parse_body(message: JsonObject, role: str) -> Iterator[JsonObject]:
     yield from parts
     known = [part for part in parts if part["type"] == "tool_call"]
     for call in _parse_tool_calls(message):
-        # LangChain keeps the blocks of a provider beside its own list.
+        # LangChain keeps the blocks of a provider in addition to its own list.
         if not any(_are_same_call(call, one) for one in known):
             yield call
 

@@ -88,7 +88,7 @@ def _read_haystack_tool(attributes: Mapping[str, Json], given: Json, returned: J
 
 
 def read_mastra(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
-    """Read what Mastra records beside the GenAI conventions: the question, and errors of tools.
+    """Read what Mastra records besides the GenAI conventions: the question, and errors of tools.
 
     The output of an agent's run is not its answer: it joins the texts of all steps.
     """

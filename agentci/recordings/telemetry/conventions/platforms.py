@@ -157,7 +157,7 @@ def _make_layer(
 ) -> SpanReading:
     """Make the layer of a model call, a tool call, or a step around them.
 
-    A step without messages, such as a span around several turns, is no workflow.
+    A step without messages, such as a span around several turns, is not a workflow.
 
     Args:
         failed: whether the call failed, if it is of a tool; None if the tool's message says it.

@@ -433,7 +433,7 @@ def find_conventions(span: Span) -> Sequence[Convention]:
 
 
 def find_marked_conventions(span: Span) -> Sequence[Convention]:
-    """Return the conventions of which a span has an attribute, an event or the scope."""
+    """Return the conventions to which an attribute, an event or the scope of a span belongs."""
     found = find_conventions(span)
     names = (*span.attributes, *(event.name for event in span.events))
     if any(name.startswith(GENAI_PREFIX) for name in names):
