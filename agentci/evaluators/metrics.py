@@ -1,8 +1,8 @@
 """Metrics: shared code, those that are computed here, and tables of all.
 
-A metric consists of pure functions over turns. Words of ``response_match_score`` are counted as in Google
-ADK 2: scripts without spaces are split into characters, words of other alphabets are kept whole,
-and English words are stemmed.
+A metric consists of pure functions over turns. Words of ``response_match_score`` are counted as in
+Google ADK 2: scripts without spaces are split into characters, words of other alphabets are kept
+whole, and English words are stemmed.
 """
 
 import unicodedata
@@ -289,8 +289,8 @@ def _compare(actual: Turn, expected: Turn, match_type: str) -> _Comparison:
     """Compare the calls of two turns.
 
     Recorded arguments other than an object are wrapped; those that were not recorded are not
-    certain to equal anything. Expected calls stay unchanged: missing arguments there equal no recorded call, as in
-    agentevals 0.11.0.
+    certain to equal anything. Expected calls stay unchanged: missing arguments there equal no
+    recorded call, as in agentevals 0.11.0.
 
     Raises:
         EvaluatorError: it depends on calls or arguments that were not recorded.

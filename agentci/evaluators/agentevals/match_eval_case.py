@@ -120,7 +120,7 @@ class EvalCaseMatcher:
         return replace(trace, not_captured=_explain_removed_case(name, known))
 
     def make_missing_cases(self) -> Iterator[Case]:
-        """Make the cases of a file with cases that was recorded without them, for their checks.
+        """Make the cases that were not recorded from a file with cases, so that they have checks.
 
         Other recordings, such as those of users, need not have a run of each eval case.
         """
@@ -264,7 +264,7 @@ class EvalCaseIndex:
     def count_runs(self, traces: Iterable[Trace]) -> None:
         """Match runs by order to eval cases with the same user messages if there are as many.
 
-        Those that a run names count with their names.
+        An eval case that a run names belongs to that run.
         """
         named: defaultdict[_Dialogue, set[str]] = defaultdict(set)
         unnamed: Counter[_Dialogue] = Counter()
@@ -415,7 +415,7 @@ EMPTY_RESPONSE: Final = "The response of the row is empty, and it has no tool ca
 def make_row_trace(row: DatasetRow) -> Trace:
     """Make a trace of the row's own turn; it has no turns if the row has no response.
 
-    A turn without text and tool calls cannot be evaluated: it cannot be distinguished from a failed agent.
+    A turn without text and tool calls cannot be evaluated: it could be that of a failed agent.
     """
     turns = (row.turn,) if row.turn else ()
     did_nothing = row.turn is not None and not (row.turn.answer_parts or row.turn.tool_calls)
