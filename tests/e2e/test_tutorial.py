@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,13 @@ pytestmark = pytest.mark.slow
 BLOCK = re.compile(r"^```(sh|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # What the test environment has already.
 SKIPPED = ("pip install", "export ")
+KEYLESS = "python ../mock_model.py agentci record"
 
 
-def test_every_command_does_what_the_tutorial_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_key", [True, False])
+def test_every_command_does_what_the_tutorial_says(has_key: bool, tmp_path: Path) -> None:
     folder = repository(tmp_path / "project")
+    shutil.copy(ROOT / "examples/agents/mock_model.py", tmp_path)
     text = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
     printed = ""
     ran: list[str] = []
@@ -33,8 +37,8 @@ def test_every_command_does_what_the_tutorial_says(tmp_path: Path) -> None:
                 for who in ("AUTHOR", "COMMITTER")
                 for what in ("NAME", "EMAIL")
             },
-            "OPENAI_API_KEY": "sk-not-a-key-of-anyone",
-            "OPENAI_BASE_URL": f"{model.url}/v1",
+            "OPENAI_API_KEY": "sk-not-a-key-of-anyone" if has_key else "",
+            "OPENAI_BASE_URL": f"{model.url}/v1" if has_key else "",
         }
         for language, content in BLOCK.findall(text):
             if language == "python":
@@ -45,8 +49,9 @@ def test_every_command_does_what_the_tutorial_says(tmp_path: Path) -> None:
             for line in content.splitlines() if language == "sh" else ():
                 if line.startswith(SKIPPED):
                     continue
+                command = line if has_key else line.replace("agentci record", KEYLESS)
                 done = subprocess.run(
-                    ["bash", "-c", line],
+                    ["bash", "-c", command],
                     cwd=folder,
                     env=environ,
                     capture_output=True,
@@ -57,6 +62,7 @@ def test_every_command_does_what_the_tutorial_says(tmp_path: Path) -> None:
                 assert done.returncode == expected, f"{line}\n{done.stdout}{done.stderr}"
                 printed += done.stdout
                 ran.append(line.split("#")[0].strip())
+    assert f"`{KEYLESS}`" in text
     for command in ("agentci init --yes", "agentci accept --all", "agentci run"):
         assert command in ran
     for line in text.partition("```\n  two_cities")[2].partition("```")[0].splitlines()[1:]:

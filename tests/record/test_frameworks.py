@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -101,6 +102,37 @@ def run(command: list[str], folder: Path, environ: Mapping[str, str]) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+def test_page_of_the_agents_names_all() -> None:
+    page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE) == [*AGENTS]
+
+
+@pytest.mark.slow
+def test_commands_of_the_page_of_the_agents_work(tmp_path: Path) -> None:
+    folder = tmp_path / "agents"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    install, *commands = page.split("```")[1].strip().splitlines()
+    assert install.startswith("pip install")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    printed = ""
+    for command in commands:
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        printed += done.stdout
+    assert "It is sunny in Oslo. It is sunny in Rome.\nYou asked: Thanks\n" in printed
+    assert "Recorded to traces/recorded.jsonl: 2 turns, 2 tool calls" in printed
+    assert "Quality gate passed: 2 checks passed" in printed
 
 
 @pytest.mark.slow

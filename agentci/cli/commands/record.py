@@ -199,15 +199,16 @@ def make_recording(
     found = record(order)
     if options.replay is not None:
         found = _keep_equal_runs(found, earlier)
+    lines = [line for each in found for line in each.lines]
     outcome = writer.finish(
-        [line for each in found for line in each.lines],
+        lines,
         has_runs=any(each.source for each in found),
         is_complete=[each.is_complete for each in found if each.lines],
     )
-    known = {each.case for each in found}
     is_whole = outcome == "written" and not options.case_ids
     if options.replay is None and any(each.requests for each in found) and is_whole:
-        remove_other_cases(folder, known)
+        remove_other_cases(folder, [each.case for each in found])
+    known = EarlierRecording(lines).list_cases()
     removed = [each for each in earlier.list_cases() if each not in known] if is_whole else []
     _show_recording(found, name, session, removed=removed, outcome=outcome)
     number = interruption.signal_number
