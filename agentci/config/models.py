@@ -176,7 +176,7 @@ class ThresholdSpec(PassRateSpec):
     the whole gate. Fields that are not set keep the values of the whole gate.
     """
 
-    min_score: Share | None = optional("Mean score that must be reached.")
+    min_score: Share | None = optional("Mean score to reach.")
     on_error: OnError = optional("Whether an errored check fails the gate.", default="fail")
     on_skip: OnSkip = optional(
         "Whether a skipped check, an eval case without a run or a run without an eval case fails "
@@ -195,7 +195,7 @@ class GateSpec(ThresholdSpec):
     """Thresholds for the gate to pass."""
 
     max_regression: Share | None = optional(
-        "Allowed drop of an evaluator's mean score below the baseline; default: any drop."
+        "Allowed drop of an evaluator's mean score; default: any."
     )
     regression_confidence: AnyConfidence = optional(
         "Confidence of `regression_mode`.", default=0.95
@@ -222,9 +222,7 @@ class GateSpec(ThresholdSpec):
         "worse, or is allowed if its eval case was removed.",
         default="warn",
     )
-    evaluators: dict[str, ThresholdSpec] = optional(
-        "Thresholds of single evaluators, by name.", default={}
-    )
+    evaluators: dict[str, ThresholdSpec] = optional("Thresholds by evaluator.", default={})
 
 
 class CaseThresholdSpec(PassRateSpec):
@@ -298,7 +296,7 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     evaluators: list[JsonValue] = Field(
         default=[],
         min_length=1,
-        description="Evaluators of every case; optional with `checks` or `results`.",
+        description="Evaluators; optional with `checks` or `results`.",
     )
     checks: list[JsonValue] = Field(
         default=[],
@@ -306,15 +304,15 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         description="Checks that need no expected answers; see agentci's docs/checks.md.",
     )
     prices: Prices = optional(
-        "US dollars per million tokens, by model, for `max_cost`; see agentci's docs/checks.md.",
+        "US dollars per million tokens, by model, for `max_cost`.",
         default={},
     )
     results: Text | list[Text | ResultsEntry] = optional(
-        "Result files of other tools: paths or globs, or entries with thresholds.", default=[]
+        "Result files of other tools: paths, globs, or entries.", default=[]
     )
-    defaults: dict[str, JsonValue] = optional("Default values of evaluators' fields.", default={})
+    defaults: dict[str, JsonValue] = optional("Defaults of evaluators' fields.", default={})
     traces: Text | list[Text | TracesEntry] = optional(
-        "Recorded runs: paths, globs, or entries that name the eval case or select traces.",
+        "Recorded runs: paths, globs, or entries.",
         default=[],
     )
     group_by: GroupBy | None = optional("Whether a case is one trace or a whole conversation.")
@@ -330,9 +328,9 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         "Format of the recorded runs, as in agentci's docs/traces.md and docs/transcripts.md; "
         "default: detected."
     )
-    threshold: Share | None = optional("Threshold of built-in evaluators.")
-    trajectory_match_type: MatchType | None = optional("Match type of built-in evaluators.")
-    judge_model: Text | None = optional("Judge model of built-in evaluators.")
+    threshold: Share | None = optional("Default for built-in metrics.")
+    trajectory_match_type: MatchType | None = optional("Default for built-in metrics.")
+    judge_model: Text | None = optional("Judge model of built-in metrics.")
     judge: SharedJudgeSpec | None = optional("Judge model of evaluators.")
     gate: GateSpec = Field(default_factory=GateSpec)
     output_format: JsonValue = Field(

@@ -167,7 +167,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "evaluator-cache",
-        "Folder outside the checkout (`NAME=DIR`) that `cache_dirs` of evaluators may name.",
+        "Folder outside the checkout, as `NAME=DIR`, for `cache_dirs` of evaluators.",
         metavar="NAME=DIR",
         repeats=True,
     ),
@@ -184,8 +184,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "shard",
-        "Run one part of the checks: `2/5` is the second of five, `auto` that of the job in its "
-        "matrix.",
+        "Part of the checks to run: `2/5`, or `auto` for that of the job in its matrix.",
         metavar="I/N",
     ),
     Option(
@@ -211,8 +210,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "baseline",
-        "Earlier `results.json` to compare with, or its folder; `base` finds that of the base "
-        "commit.",
+        "`results.json` to compare with, or its folder; `base` finds the base commit's.",
         metavar="REPORT",
     ),
     Option(
@@ -221,12 +219,12 @@ OPTIONS: tuple[Option, ...] = (
         metavar="NAME",
         default="agentci-results",
     ),
-    Option("locked", "Use only the remote evaluators and packages that `agentci.lock` pins."),
+    Option("locked", "Use only remote evaluators and packages of `agentci.lock`."),
     Option(
         "offline",
         "Use only the cache, no network; no agents run.",
     ),
-    Option("no-cache", "Fetch remote evaluators again and do not reuse cached responses."),
+    Option("no-cache", "Fetch remote evaluators and ask for responses again."),
     Option(
         "cache-dir",
         "Cache folder, outside the checkout; default: `~/.cache/agentci`.",
@@ -234,7 +232,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "fail-on",
-        "What fails the gate: nothing, only errored checks, or failed and errored checks.",
+        "What fails the gate: nothing, only errored, or failed and errored checks.",
         choices=FAIL_ON_CHOICES,
         default="failed",
     ),
@@ -252,14 +250,13 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "evaluator-io",
-        "Include raw evaluator input and output in `report.html` for failed, all or no checks.",
+        "Checks whose evaluator input and output `report.html` has.",
         choices=CALL_SCOPES,
         default="failed",
     ),
     Option(
         "content",
-        "How much of recorded runs reports contain: up to 8 MiB, worst cases first; everything; "
-        "or no text.",
+        "Text of recorded runs in reports: 8 MiB, worst cases first; everything; or none.",
         choices=CONTENT_LIMITS,
         default="budget",
     ),
@@ -277,7 +274,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "emit-otel",
-        "OTLP endpoint, without `/v1/logs`, for an event per check, with the headers of "
+        "OTLP endpoint, without `/v1/logs`, for an event per check; headers: "
         "`OTEL_EXPORTER_OTLP_HEADERS`.",
         metavar="URL",
     ),

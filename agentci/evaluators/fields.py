@@ -111,8 +111,7 @@ D = TypeVar("D")
 
 
 CACHE_DIRS: Final = (
-    "Names of folders in `evaluator-cache` that the program may read; a variable of that name has "
-    "the path."
+    "Names of folders in `evaluator-cache` that it may read; a variable of that name has the path."
 )
 
 
@@ -155,9 +154,9 @@ class StrictModel(BaseModel):
 class Entry(StrictModel):
     """Fields that the entries of all evaluators share."""
 
-    name: Name = Field(description="Name of the evaluator in reports; unique in its config.")
+    name: Name = Field(description="Name in reports; unique in its config.")
     type: str
-    required: bool = optional("Whether it can fail the gate; if not, it only warns.", default=True)
+    required: bool = optional("Whether it can fail the gate, or only warns.", default=True)
 
 
 REPEAT_HAS_NO_EFFECT: Final = (
@@ -173,7 +172,7 @@ class RepeatableEntry(StrictModel):
 
     repeat: Repeats = optional("Number of runs of the evaluator per case.", default=1)
     repeat_by: RepeatAggregation = optional(
-        "What decides: the `majority` of the runs, or their `mean` score.",
+        "Whether the `majority` of the runs decides, or their `mean` score.",
         default="majority",
     )
 

@@ -123,29 +123,22 @@ class PriceSpec(StrictModel):
 class JudgeSpec(StrictModel):
     """The judge model and its settings; omitted fields are taken from the top-level `judge`."""
 
-    provider: ProviderName | None = optional(
-        "API of the model: `openai` for any service with Chat Completions, `command` for a program."
-    )
+    provider: ProviderName | None = optional("API of the model; `openai` for any Chat Completions.")
     model: Text | None = optional("Name of the model, or of the Azure deployment.")
     embedding_model: Text | None = optional("Embedding model, or Azure deployment, of `cosine`.")
     base_url: Text | None = optional("URL of the API; default: the provider's.")
     api_version: Text | None = optional("Version of Azure's dated API or of Anthropic's API.")
     api_key_env: VariableName | None = Field(
         default=None,
-        description=(
-            "Environment variable with the API key; default: the provider's usual one, none with "
-            "`base_url`."
-        ),
+        description=("Variable with the API key; default: the usual one, none with `base_url`."),
     )
     auth: AuthSpec | None = optional("Authentication in GitHub Actions without an API key.")
     command: Annotated[list[Text], Field(min_length=1)] | None = optional(
         "Program and arguments of `command`; the prompt is stdin, or replaces `{prompt}`."
     )
-    samples: Samples | None = optional(
-        "Number of responses per case, default 1; the majority counts."
-    )
+    samples: Samples | None = optional("Responses per case, default 1; the majority counts.")
     combine: judges.SampleAggregation | None = optional(
-        "How numbers of several samples are combined; default: `median`."
+        "How numbers are combined; default: `median`."
     )
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = optional(
         "Sampling temperature; not sent by default."
@@ -165,8 +158,8 @@ class JudgeSpec(StrictModel):
 class SharedJudgeSpec(JudgeSpec):
     """The judge model, its settings, and its budget."""
 
-    max_calls: Count | None = optional("Limit on model calls per run, including retries.")
-    max_tokens: Tokens | None = optional("Limit on input and output tokens per run.")
+    max_calls: Count | None = optional("Limit on calls per run, with retries.")
+    max_tokens: Tokens | None = optional("Limit on tokens per run.")
     max_usd: Dollars | None = optional("Limit on US dollars per run, by `price`.")
 
 

@@ -83,10 +83,10 @@ class GraderEntry(SandboxedEntry):
 
     type: Literal["grader"] = Field(description="A Python function that returns a score.")
     grader: GraderReference = Field(
-        description="`FILE.py:FUNCTION`, relative to this config; the default function is `grade`.",
+        description="`FILE.py:FUNCTION`; default function: `grade`.",
         examples=["graders.py:is_short"],
     )
-    timeout: Seconds = optional("Time limit of one call in seconds.", default=GRADER_SECONDS)
+    timeout: Seconds = optional("Time limit in seconds.", default=GRADER_SECONDS)
     network: bool = optional("Whether it can use the network.", default=True)
 
     @property

@@ -33,8 +33,7 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
         "Minimum score of a case to pass; default: the config's, or 0.5."
     )
     trajectory_match_type: MatchType | None = optional(
-        "EXACT: the same calls in order; IN_ORDER: others may come between; ANY_ORDER: in any "
-        "order."
+        "The same calls in order; with others between; in any order."
     )
     subagents: bool = optional(
         "Whether `tool_trajectory_avg_score` counts sub-agents' calls.",
@@ -45,11 +44,9 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
         default=False,
     )
     on_turn_mismatch: OnTurnMismatch | None = optional(
-        "Whether missing or unexpected turns fail a case; default: that of `gate`."
+        "Whether missing or unexpected turns fail; default: that of `gate`."
     )
-    judge: JudgeSpec | None = optional(
-        "The judge model, for metrics that need one; default: the config's."
-    )
+    judge: JudgeSpec | None = optional("The judge model; default: the config's.")
     judge_model: Text | None = optional("agentevals' name for `model` in `judge`.")
     rubrics: list[Text | dict[str, JsonValue]] | None = optional(
         "Criteria of a rubric-based metric."

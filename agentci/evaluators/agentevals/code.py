@@ -83,9 +83,7 @@ class SandboxedEntry(RepeatableEntry, Entry):
     """Fields of evaluators whose code runs in a sandbox or a container: programs and graders."""
 
     threshold: Share = optional("Minimum score of a case to pass.", default=DEFAULT_THRESHOLD)
-    timeout: Seconds = optional(
-        "Time limit of the program in seconds.", default=DEFAULT_TIMEOUT_SECONDS
-    )
+    timeout: Seconds = optional("Time limit in seconds.", default=DEFAULT_TIMEOUT_SECONDS)
     executor: Text = Field(
         default="local",
         description="`local`, `docker`, or an executor of a plugin.",
@@ -93,11 +91,11 @@ class SandboxedEntry(RepeatableEntry, Entry):
     )
     image: Image | None = Field(
         default=None,
-        description="Container image with interpreter and packages, for `executor: docker`.",
+        description="Image for `executor: docker`.",
         examples=["python:3.12-slim"],
     )
     requirements: RequirementsMode = optional(
-        "Whether packages of `requirements.txt` in the program's folder are installed.",
+        "Whether `requirements.txt` in the program's folder is installed.",
         default="auto",
     )
     allow_source: bool = Field(
@@ -106,7 +104,7 @@ class SandboxedEntry(RepeatableEntry, Entry):
     )
     env: list[VariableName] = Field(
         default=[],
-        description="Names of environment variables for the program, without wildcards.",
+        description="Names of environment variables for the program.",
         examples=[["JUDGE_API_KEY"]],
     )
     cache_dirs: list[VariableName] = Field(
@@ -119,8 +117,7 @@ class SandboxedEntry(RepeatableEntry, Entry):
         "Limit on concurrent processes and threads.", default=DEFAULT_PROCESSES
     )
     isolation: IsolationMode = optional(
-        "How Python programs start: as a `fork` with preloaded modules, or as a slower "
-        "new process.",
+        "Whether Python programs are a fork with preloaded modules or a slower new process.",
         default="fork",
     )
     cache: Cached = False
@@ -134,16 +131,14 @@ class SandboxedEntry(RepeatableEntry, Entry):
 class ProgramEntry(SandboxedEntry):
     """Fields of evaluators that are programs."""
 
-    config: dict[str, JsonValue] = optional(
-        "Settings for the program, part of its input.", default={}
-    )
+    config: dict[str, JsonValue] = optional("Settings in the program's input.", default={})
 
 
 class CodeEntry(ProgramEntry):
     """A program that reads a recorded run from stdin and writes a score to stdout."""
 
     type: Literal["code"] = Field(description="A program of your own.")
-    path: Text = Field(description="Path of the program, relative to this config.")
+    path: Text = Field(description="Path of the program.")
     network: bool = optional("Whether it can use the network.", default=True)
 
 
@@ -166,7 +161,7 @@ class RemoteEntry(ProgramEntry):
     branch: Text | None = optional(
         "Branch to follow; default: `AGENTEVALS_EVALUATOR_BRANCH`, else `main`."
     )
-    rev: Text | None = optional("Commit or tag to use instead of a branch.")
+    rev: Text | None = optional("Commit or tag instead of a branch.")
     network: bool = optional("Whether it can use the network.", default=False)
     sha256: Sha256 | None = optional("SHA-256 of the file at `ref`; required for `url`.")
 

@@ -53,7 +53,7 @@ class CheckEntry(StrictModel):
 
     check: str = Field(description=CHECK)
     name: Name | None = optional("Name in reports; default: that of the check.")
-    required: bool = optional("Whether it can fail the gate; if not, it only warns.", default=True)
+    required: bool = optional("Whether it can fail the gate, or only warns.", default=True)
     cases: list[Text] = optional(
         "Ids of the cases that it evaluates, with `*` and `?`; default: all.", default=[]
     )
@@ -65,12 +65,12 @@ class MaxLatencyEntry(CheckEntry):
     check: Literal["max_latency"] = Field(description=CHECK)
     value: Duration = Field(description="Such as `5s`, `800ms` or `1m30s`.")
     scope: Literal["turn", "run"] = optional(
-        "Whether each turn, or the sum of all turns, has this limit.", default="turn"
+        "Whether it limits each turn or their sum.", default="turn"
     )
 
 
 class MaxDurationEntry(CheckEntry):
-    """Longest time from the start of the first turn to the end of the last."""
+    """Longest time from the first turn's start to the last one's end."""
 
     check: Literal["max_duration"] = Field(description=CHECK)
     value: Duration = Field(description="Such as `5s`, `800ms` or `1m30s`.")
@@ -99,9 +99,7 @@ class MaxCostEntry(CheckEntry):
 
     check: Literal["max_cost"] = Field(description=CHECK)
     value: Cost = Field(description="Such as `0.05` or `$0.05`.")
-    prices: Prices = optional(
-        "Prices by model, with `*` and `?`; added to those of the config.", default={}
-    )
+    prices: Prices = optional("Prices by model, added to the config's.", default={})
 
 
 class MaxToolCallsEntry(CheckEntry):
@@ -133,10 +131,10 @@ class NoToolErrorsEntry(CheckEntry):
 
     check: Literal["no_tool_errors"] = Field(description=CHECK)
     value: On = Field(default=True, description="`true`.")
-    allow: Amount = optional("Number of errors that are allowed.", default=0)
+    allow: Amount = optional("Allowed errors.", default=0)
     tools: Names | None = optional("The only tools that count, with `*` and `?`.")
     recovered: bool = optional(
-        "Whether an error is allowed if a later call of the tool succeeds.", default=False
+        "Whether an error is allowed if the tool later succeeds.", default=False
     )
 
 
@@ -173,8 +171,8 @@ class TextCheckEntry(CheckEntry):
     ignore_case: bool = optional("Whether upper and lower case are equal.", default=False)
 
 
-OF_ANSWER: Final = "What is looked at; `answer` is that of the last turn."
-OF_ANSWERS: Final = "What is looked at; `answers` are those of all turns."
+OF_ANSWER: Final = "What is searched; `answer` is the last turn's."
+OF_ANSWERS: Final = "What is searched; `answers` are those of all turns."
 
 
 class ContainsEntry(TextCheckEntry):
@@ -225,7 +223,7 @@ class MatchesEntry(CheckEntry):
 
     check: Literal["matches"] = Field(description=CHECK)
     value: Texts = Field(description="RE2 patterns; flags as `(?i)`.")
-    full: bool = optional("Whether the pattern must match the whole text.", default=False)
+    full: bool = optional("Whether it must match the whole text.", default=False)
     of: TextSource = optional(OF_ANSWER, default="answer")
 
 
@@ -234,7 +232,7 @@ class NotMatchesEntry(CheckEntry):
 
     check: Literal["not_matches"] = Field(description=CHECK)
     value: Texts = Field(description="RE2 patterns; flags as `(?i)`.")
-    full: bool = optional("Whether the pattern must match the whole text.", default=False)
+    full: bool = optional("Whether it must match the whole text.", default=False)
     of: TextSource = optional(OF_ANSWERS, default="answers")
 
 
@@ -246,7 +244,7 @@ class JsonSchemaEntry(CheckEntry):
         description="Schema, file, or `true` for any JSON."
     )
     fence: Literal["allow", "refuse", "require"] = optional(
-        "Whether the JSON may or must be in a fenced code block.", default="allow"
+        "Whether JSON may or must be in a code block.", default="allow"
     )
 
 

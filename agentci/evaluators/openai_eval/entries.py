@@ -128,9 +128,9 @@ class TextSimilaritySpec(ScoredGraderSpec):
 
     type: Literal["text_similarity"] = Field(description="Similarity of two texts.")
     evaluation_metric: SimilarityMetricName = Field(description="The similarity metric.")
-    input: TemplateText = optional("Template of the text to evaluate.", default=ACTUAL_TEMPLATE)
+    input: TemplateText = optional("Template of the evaluated text.", default=ACTUAL_TEMPLATE)
     reference: TemplateText = optional(
-        "Template of the text to compare it with.", default=EXPECTED_TEMPLATE
+        "Template of the text to compare with.", default=EXPECTED_TEMPLATE
     )
 
 
@@ -139,12 +139,11 @@ class StringCheckSpec(GraderSpec):
 
     type: Literal["string_check"] = Field(description="Whether a text equals or contains another.")
     operation: Literal["eq", "ne", "like", "ilike"] = Field(
-        description="`eq`: equal; `ne`: not equal; `like`: the input contains the reference; "
-        "`ilike`: the same, ignoring case."
+        description="Equal; not equal; the input contains the reference; the same, ignoring case."
     )
-    input: TemplateText = optional("Template of the text to evaluate.", default=ACTUAL_TEMPLATE)
+    input: TemplateText = optional("Template of the evaluated text.", default=ACTUAL_TEMPLATE)
     reference: TemplateText = optional(
-        "Template of the text to compare it with.", default=EXPECTED_TEMPLATE
+        "Template of the text to compare with.", default=EXPECTED_TEMPLATE
     )
 
 
@@ -153,9 +152,9 @@ class PythonGraderSpec(ScoredGraderSpec):
 
     type: Literal["python"] = Field(description="A Python function that returns a score.")
     source: PythonSource = Field(
-        description="Python source of `grade(sample, item)`, which returns 0 to 1."
+        description="Source of `grade(sample, item)`, which returns 0 to 1."
     )
-    image_tag: Text | None = optional("Ignored: the function runs in agentci's Python.")
+    image_tag: Text | None = optional("Ignored.")
 
 
 class TextPart(StrictModel):
@@ -194,9 +193,7 @@ class SamplingParams(StrictModel):
         "Sampling temperature; not sent by default."
     )
     reasoning_effort: Text | None = optional("Reasoning effort.")
-    max_completions_tokens: Count | None = optional(
-        "Token limit of one response, including reasoning tokens."
-    )
+    max_completions_tokens: Count | None = optional("Token limit of one response, with reasoning.")
     seed: JsonValue = optional("Ignored: it does not make responses repeatable.")
     top_p: JsonValue = optional("Ignored.")
 
@@ -204,10 +201,8 @@ class SamplingParams(StrictModel):
 class ModelGraderSpec(GraderSpec):
     """Fields shared by graders that use a model."""
 
-    model: Text | None = optional(
-        "Judge model, at the provider of `judge` or OpenAI; default: the model of `judge`."
-    )
-    input: GraderMessages = Field(description="Messages with the instructions and placeholders.")
+    model: Text | None = optional("Judge model; default: that of `judge`.")
+    input: GraderMessages = Field(description="Messages with instructions and placeholders.")
 
     @model_validator(mode="after")
     def _of_something(self) -> Self:
@@ -225,7 +220,7 @@ class LabelModelSpec(ModelGraderSpec):
     type: Literal["label_model"] = Field(description="A model that gives a label.")
     labels: Annotated[list[Text], Field(min_length=1)] = Field(description="The labels.")
     passing_labels: Annotated[list[Text], Field(min_length=1)] = Field(
-        description="The labels with which a turn passes."
+        description="The labels that pass."
     )
 
     @model_validator(mode="after")
@@ -241,12 +236,12 @@ class ScoreModelSpec(ModelGraderSpec, ScoredGraderSpec):
 
     type: Literal["score_model"] = Field(description="A model that gives a number.")
     range: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)] = optional(
-        "Lowest and highest number; scores are scaled to 0-1.", default=[0, 1]
+        "Range of numbers; scores are scaled to 0-1.", default=[0, 1]
     )
     pass_threshold: FiniteFloat | None = optional(
-        "Minimum number of a turn, within `range`; default: the entry's `threshold`, scaled."
+        "Minimum number, within `range`; default: the entry's `threshold`, scaled."
     )
-    sampling_params: SamplingParams | None = optional("Sampling parameters of the model.")
+    sampling_params: SamplingParams | None = optional("Sampling parameters.")
 
     @property
     def own_threshold(self) -> float | None:
@@ -284,10 +279,10 @@ class MultiGraderSpec(ScoredGraderSpec):
     graders: (
         Annotated[dict[str, MemberSpec], Field(min_length=1)]
         | Annotated[list[MemberSpec], Field(min_length=1)]
-    ) = Field(description="Graders by name, or a list of graders with a `name`.")
+    ) = Field(description="Graders by name, or a list with a `name` each.")
     calculate_output: FormulaText = Field(
-        description="Formula of numbers, names, `+ - * / ^`, `min` `max` `abs` `floor` `ceil` "
-        "`exp` `sqrt` `log`."
+        description="Formula of numbers, names, `+-*/^`, `min` `max` `abs` `floor` `ceil` `exp` "
+        "`sqrt` `log`."
     )
 
     @property
@@ -328,7 +323,7 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
         "Minimum score of every turn; default: the grader's `pass_threshold`, or 0.5."
     )
     timeout: Seconds = optional(
-        "Time limit of a `python` call or a remote run, in seconds.",
+        "Seconds for a `python` call or a remote run.",
         default=DEFAULT_TIMEOUT_SECONDS,
     )
     cache: Annotated[
@@ -340,15 +335,15 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
     ] = False
     judge: JudgeSpec | None = optional("The judge model; default: the config's.")
     backend: Literal["local", "remote"] = optional(
-        "Whether agentci grades, or a service with the Evals API.", default="local"
+        "Whether agentci grades, or a service.", default="local"
     )
     base_url: Text | None = Field(
         default=None,
-        description="URL of the service for `backend: remote`, including `/openai/v1`.",
+        description="URL of the service, including `/openai/v1`.",
         examples=["https://RESOURCE.openai.azure.com/openai/v1"],
     )
     api_key_env: VariableName | None = Field(
-        default=None, description="Environment variable with the service's API key."
+        default=None, description="Variable with the service's API key."
     )
 
     @model_validator(mode="after")
