@@ -82,7 +82,10 @@ def read_request(connection: socket.socket) -> bytes:
     with connection.makefile("rb") as file:
         head = b""
         while not head.endswith(b"\r\n\r\n"):
-            head += file.readline()
+            line = file.readline()
+            if not line:
+                raise ConnectionError("the client closed the connection")
+            head += line
         length = re.search(rb"Content-Length: (\d+)", head)
         file.read(int(length[1]) if length else 0)
     return head
@@ -298,6 +301,8 @@ def closing_server(answers: int) -> Iterator[tuple[str, list[int]]]:
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1", connections
     finally:
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)  # ends `accept`
         listener.close()
 
 

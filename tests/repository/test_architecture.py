@@ -143,7 +143,12 @@ def _foreign_imports(module: Path) -> list[str]:
     return [name.split(".")[0] for name in _imported(module) if not name.startswith("agentci")]
 
 
-def _imported(module: Path) -> Iterator[str]:
+@cache
+def _imported(module: Path) -> tuple[str, ...]:
+    return tuple(_list_imported(module))
+
+
+def _list_imported(module: Path) -> Iterator[str]:
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             for alias in node.names:

@@ -246,6 +246,7 @@ def test_repeats_beyond_the_calls_take_no_time() -> None:
     assert (match.is_satisfied, len(match.variant.slots)) == (True, 900)
 
 
+@pytest.mark.slow
 def test_too_many_pairs_of_calls_and_slots_have_no_result() -> None:
     calls = [RecordedCall(name="f", args={}, status="ok") for _ in range(1_000)]
     with pytest.raises(TooManyWaysError):
