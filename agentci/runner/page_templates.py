@@ -86,17 +86,24 @@ def decode_page(output: bytes, blocks: Mapping[BlockName, str]) -> str:
     """Make the page of the output of ``child/programs/render_template.py``.
 
     Raises:
-        PageTemplateError: the template changed a placeholder.
+        PageTemplateError: the template changed a placeholder, or the page is too large.
     """
     try:
         rendered = msgspec.json.decode(output, type=_Rendered)
         own, *others = rendered.text.split("\0")
         parts = [*(blocks[name] for name in FIXED), own]
+        left = MAX_PAGE_BYTES - sum(map(truncate.count_utf8_bytes, parts))
         for number, words in zip(others[::2], others[1::2], strict=True):
             name, text = rendered.values[int(number)]
-            parts += [text if name in REPLACEABLE else markdown_prose(text), words]
+            added = [text if name in REPLACEABLE else markdown_prose(text), words]
+            left -= sum(map(truncate.count_utf8_bytes, added))
+            if left < 0:  # the rest would take seconds to escape
+                break
+            parts += added
     except (ValueError, IndexError):
         raise PageTemplateError("the template changes a value after it was printed") from None
+    if left < 0:
+        raise PageTemplateError(f"it would be larger than {MAX_PAGE_BYTES:,} bytes")
     return "".join(parts)
 
 
@@ -203,14 +210,11 @@ class PageTemplate:
             output = run_program(request, name=f"the {page}", services=self._services)
             if output.exit_code != 0:
                 raise PageTemplateError(format_log_tail(output.stderr))
-            text = decode_page(output.stdout, blocks)
-            if truncate.count_utf8_bytes(text) > MAX_PAGE_BYTES:
-                raise PageTemplateError(f"the {page} would be larger than {MAX_PAGE_BYTES:,} bytes")
+            return decode_page(output.stdout, blocks)
         except (EvaluatorError, PageTemplateError) as error:
             message = f"the {page} is made without the template: {error}"
             self.problems.append(Problem(message=message, place=self._place, severity="warning"))
             return join_blocks(page, blocks, report)
-        return text
 
 
 def load_page_template(named: str, *, report_url: str, services: Services) -> PageTemplate:
