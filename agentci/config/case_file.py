@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import PurePosixPath
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Struct
 from pydantic import Field, JsonValue
@@ -139,10 +139,10 @@ class CaseEntry(ExpectedTurn):
     """An eval case: one turn, or a list of `turns`."""
 
     id: Name = Field(description="Id of the case; unique in the file.")
-    turns: list[ExpectedTurn] = optional(
+    turns: Annotated[list[ExpectedTurn], Field(min_length=1)] = optional(
         "The turns of a conversation, instead of `input`, `calls` and `answer`.", default=[]
     )
-    checks: list[JsonValue] = optional(
+    checks: Annotated[list[JsonValue], Field(min_length=1)] = optional(
         "Checks of this case only, like `checks` of a config.", default=[]
     )
 

@@ -48,7 +48,7 @@ def read(document: Json, names: ReadAttributes) -> Iterator[spans.TelemetryRecor
     elif otlp.recognises(document):
         raise DocumentFormatError("OTLP JSON among the spans of a console exporter")
     elif not (is_metrics(document) or "descriptor" in fields):
-        yield spans.SkippedInput(what="other JSON values")
+        yield spans.SkippedInput(what="other JSON value", plural="other JSON values")
 
 
 def _find_reader(document: JsonObject) -> _Reader | None:

@@ -301,7 +301,7 @@ def _read_records(
         if isinstance(part, TextLine):
             if has_bare_spans:  # no exporter prints these to stdout: the file is broken
                 raise make_text_error(part, file)
-            yield SkippedInput(what="lines of text")
+            yield SkippedInput(what="line of text", plural="lines of text")
             continue
         has_bare_spans = has_bare_spans or (chosen is otlp and otlp.is_span(part.value))
         try:

@@ -22,6 +22,7 @@ from agentci.reports.outcomes import make_repeat_properties
 from agentci.reports.report_format import format_path, format_problem, place_in_file
 
 MAX_ATTRIBUTE = 1_000
+INVALID_INPUT = "invalid input"
 
 
 def make_classnames(configs: Sequence[str]) -> dict[str, str]:
@@ -49,7 +50,12 @@ def make_case_name(result: CheckResult, taken: Counter[str]) -> str:
     Ids may differ only in invisible characters or in the part that truncation removes.
     """
     angle = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
-    name = escape_attribute(f"{result.case.id} {angle} {result.evaluator.name}")
+    return _number_name(
+        escape_attribute(f"{result.case.id} {angle} {result.evaluator.name}"), taken
+    )
+
+
+def _number_name(name: str, taken: Counter[str]) -> str:
     taken[name] += 1
     return name if taken[name] == 1 else f"{name} ({taken[name]})"
 
@@ -85,11 +91,15 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
     file_name: str = "junit.xml"
 
     def render(self, report: Report) -> Iterator[str]:
-        """Yield the XML document; problems of the input are in the output of their suite."""
+        """Yield the XML document.
+
+        Problems of the input are in the output of their suite, and each error is a test case, too:
+        a server that shows only test cases must not take an invalid config for success.
+        """
         suites = _group_by_config(report.results) or {"agentci": []}
         problems = _group_problems(report.problems, list(suites))
         root = ET.Element("testsuites", {"name": "agentci"})
-        self._count(root, report.results)
+        self._count(root, report.results, _list_errors(report.problems))
         yield '<?xml version="1.0" encoding="UTF-8"?>\n'
         yield from _wrap_element(
             root,
@@ -113,17 +123,19 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
             stdout=_make_text(
                 format_problem(each) for each in problems if each.severity != "error"
             ),
-            stderr=_make_text(
-                format_problem(each) for each in problems if each.severity == "error"
-            ),
+            stderr=_make_text(map(format_problem, _list_errors(problems))),
         )
         element: ET.Element = suite.build_xml_doc()
         outputs = [ET.tostring(each, encoding="unicode") for each in element]
         element[:] = []
-        self._count(element, results)
+        self._count(element, results, _list_errors(problems))
         taken = Counter[str]()
-        cases = (
-            self._render_test_case(each, make_case_name(each, taken), classname) for each in results
+        cases = chain(
+            (self._render_error(each, classname, taken) for each in _list_errors(problems)),
+            (
+                self._render_test_case(each, make_case_name(each, taken), classname)
+                for each in results
+            ),
         )
         return _wrap_element(element, ([text] for text in chain(outputs, cases)), level=1)
 
@@ -155,6 +167,18 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
         inner = "".join(f"{_MARGIN}  {child}" for child in children)
         return f"{whole.removesuffix(' />')}>{inner}{_MARGIN}</testcase>"
 
+    def _render_error(self, problem: Problem, classname: str, taken: Counter[str]) -> str:
+        """Render an error of the input as a test case."""
+        text = format_problem(problem)
+        name = _number_name(
+            escape_attribute(f"{INVALID_INPUT} {problem.place or ''}".strip()), taken
+        )
+        error = {"type": "errored", "message": escape_attribute(text)}
+        attributes = {"name": name, "classname": classname, "time": "0.000"}
+        whole = _render_element("testcase", attributes).removesuffix(" />")
+        inner = _render_element("error", error, _make_text([text]))
+        return f"{whole}>{_MARGIN}  {inner}{_MARGIN}</testcase>"
+
     def _format_attachment(self) -> str:
         """Format the line that attaches the report; empty if its path cannot be written so."""
         path = self.attachment
@@ -162,14 +186,16 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
             return ""
         return f"[[ATTACHMENT|{path}]]"
 
-    def _count(self, element: ET.Element, results: Sequence[CheckResult]) -> None:
+    def _count(
+        self, element: ET.Element, results: Sequence[CheckResult], problems: Sequence[Problem]
+    ) -> None:
         """Replace the attributes of a suite or the root by its counts."""
         counts = compute_totals(results)
         attributes = {
             "name": element.get("name", ""),
-            "tests": str(counts.checks),
+            "tests": str(counts.checks + len(problems)),
             "failures": str(counts.failed),
-            "errors": str(counts.errored),
+            "errors": str(counts.errored + len(problems)),
             "skipped": str(counts.skipped),
             "time": _format_seconds(results),
         }
@@ -195,6 +221,10 @@ def _wrap_element(
         yield f"{margin}  "
         yield from child
     yield f"{margin}</{element.tag}>"
+
+
+def _list_errors(problems: Iterable[Problem]) -> list[Problem]:
+    return [each for each in problems if each.severity == "error"]
 
 
 def _group_by_config(results: Sequence[CheckResult]) -> dict[str, list[CheckResult]]:

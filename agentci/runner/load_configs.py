@@ -482,6 +482,7 @@ def _add_case_checks(
     """
     suite = loaded.suite
     if not any(map(may_be_case_file, overrides.eval_sets or suite.eval_sets)):
+        _report_unknown_thresholds(loaded, overrides)
         return loaded
     files = find_eval_sets(loaded, workspace, given=overrides.eval_sets)
     eval_set, evaluators = load_checked_eval_sets(files, workspace, suite.prices)
@@ -492,18 +493,31 @@ def _add_case_checks(
     names = [each.identity.name for each in evaluators]
     kept = [each for each in evaluators if each.identity.name in (overrides.only or names)]
     suite = replace(suite, evaluators=(*suite.evaluators, *kept), names=(*suite.names, *names))
-    loaded.locator.notices += _warn_unknown_thresholds(suite)
-    return replace(loaded, suite=suite, eval_set=eval_set)
+    loaded = replace(loaded, suite=suite, eval_set=eval_set)
+    _report_unknown_thresholds(loaded, overrides)
+    return loaded
 
 
-def _warn_unknown_thresholds(suite: Suite) -> Iterator[Problem]:
-    """Warn about thresholds of checks that no eval case has."""
-    for name in suite.gate.evaluators:
-        if name.startswith(CASE_PREFIX) and name not in suite.names:
-            message = f"`gate.evaluators` names {quote_name(name)}, a check that no eval case has"
-            hint = suggest_name(name, suite.names)
-            place = suite.place_of("gate")
-            yield Problem(message=message, place=place, hint=hint, severity="warning")
+def _report_unknown_thresholds(loaded: LoadedSuite, overrides: Overrides) -> None:
+    """Report thresholds of checks that no eval case has; a warning if other cases were given.
+
+    Raises:
+        InputError: the eval cases are those of the config.
+    """
+    suite = loaded.suite
+    problems = [
+        Problem(
+            message=f"`gate.evaluators` names {quote_name(name)}, a check that no eval case has",
+            place=suite.place_of("gate"),
+            hint=suggest_name(name, suite.names) or f"known evaluators: {', '.join(suite.names)}",
+            severity="warning" if overrides.eval_sets else "error",
+        )
+        for name in (() if suite.has_results else suite.gate.evaluators)
+        if name.startswith(CASE_PREFIX) and name not in suite.names
+    ]
+    if problems and not overrides.eval_sets:
+        raise InputError(problems)
+    loaded.locator.notices += problems
 
 
 def find_eval_sets(

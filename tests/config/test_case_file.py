@@ -172,6 +172,8 @@ def test_expected_calls_are_shown_with_their_matchers() -> None:
     [
         ("[]", "c.yaml:1:13: `eval_cases` must be a list with at least one item"),
         ("[{id: a}]", ":1:14: the case has no `input`"),
+        ("[{id: a, input: x, checks: []}]", ":1:40: `eval_cases.checks` must be a list with at"),
+        ("[{id: a, turns: []}]", ":1:29: `eval_cases.turns` must be a list with at"),
         ("[{id: a, input: x, turns: [{input: y}]}]", "`input` and `turns` exclude each other"),
         ("[{id: a, turns: [{calls: []}]}]", "the turn has no `input`"),
         ("[{id: a, input: x}, {id: a, input: y}]", ":1:38: the id 'a' is already used on line 1"),
@@ -222,6 +224,34 @@ def test_config_without_any_check_is_an_error(tmp_path: Path) -> None:
     ran = run_agentci(["validate"], cwd=tmp_path)
     assert "neither the config nor an eval case has a check" in ran.out
     assert ran.code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "eval_set", "hint"),
+    [
+        pytest.param(
+            "case:cals", "eval_set: cases.yaml\n", "did you mean 'case:calls'?", id="near"
+        ),
+        pytest.param("case:x", "", "known evaluators: max_tool_calls", id="without eval cases"),
+    ],
+)
+def test_threshold_of_an_unknown_check_is_an_error(
+    name: str, eval_set: str, hint: str, tmp_path: Path
+) -> None:
+    config = (
+        f"traces: t.jsonl\n{eval_set}checks: [max_tool_calls: 5]\n"
+        f"gate: {{evaluators: {{'{name}': {{min_score: 0.1}}}}}}\n"
+    )
+    cases = "  - {id: a, input: Refund, calls: [find, refund]}\n"
+    ran = run(tmp_path, cases, config=config)
+    message = f"`gate.evaluators` names '{name}', a check that no eval case has; {hint}"
+    assert (ran.code, f"error: {message}" in ran.out) == (2, True)
+    assert run(tmp_path, cases, config=config.replace(name, "case:calls"), traces="").code == (
+        0 if eval_set else 2
+    )
+    # Other eval cases than those of the config need not have each check.
+    ran = run(tmp_path, cases, "--eval-set", "cases.yaml", config=config)
+    assert (ran.code, "warning: `gate.evaluators`" in ran.out) == (0, True)
 
 
 def test_schema_accepts_what_is_read_and_is_committed() -> None:

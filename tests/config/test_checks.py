@@ -100,6 +100,10 @@ def test_schema_file_is_read_and_counts(tmp_path: Path) -> None:
     [
         ("checks: []", "agentci.yaml:1:9: `checks` must be a list with at least one item"),
         ("checks: 5", "agentci.yaml:1:9: `checks` must be a list"),
+        (
+            "checks:\n- {check: max_words, value: 5, cases: []}",
+            ":2:39: `cases` must be a list of strings with at least one item",
+        ),
         ("checks:\n- 5", ":2:3: each check must be a mapping of its name to its value"),
         (
             'checks:\n- no_secrets: {env: ["A B"]}',

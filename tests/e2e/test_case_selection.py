@@ -51,6 +51,19 @@ def test_cases_are_selected(folder: Path, options: list[str], cases: list[str]) 
     assert (ran.code, checked(ran)) == (0, cases)
 
 
+def test_verdict_states_that_only_a_part_was_evaluated(folder: Path) -> None:
+    files, note = ["a.eval.yaml", "b.eval.yaml"], "only the cases of --case a-1 were evaluated"
+    ran = run_agentci(["run", *files, "--case", "a-1"], cwd=folder)
+    assert f"Quality gate passed: 1 check passed, {note}\n" in ran.out
+    for name in ("summary.md", "comment.md"):
+        text = (folder / "agentci-results" / name).read_text()
+        assert note in text.replace("\\", "")
+    (folder / "a.outputs.jsonl").write_text('{"id": "a-1", "text": "y"}\n')
+    ran = run_agentci(["run", *files, "--case", "a-1"], cwd=folder)
+    assert (ran.code, note in ran.out) == (1, True)
+    assert "evaluated" not in run_agentci(["run", "b.eval.yaml"], cwd=folder).out
+
+
 @pytest.mark.parametrize("options", [["--case", "c*"], ["--tag", "slow"]])
 def test_selection_without_cases_is_an_error(folder: Path, options: list[str]) -> None:
     ran = run_agentci(["run", "a.eval.yaml", *options], cwd=folder)

@@ -76,13 +76,13 @@ def test_cases_and_checks_of_all_eval_sets_are_evaluated(folder: Path) -> None:
     assert ("cancel", "case:calls") not in found
 
 
-def test_threshold_of_a_check_that_no_case_has_is_warned_about(folder: Path) -> None:
+def test_threshold_of_a_check_that_no_case_has_is_an_error(folder: Path) -> None:
     gate = "gate: {evaluators: {'case:cals': {min_pass_rate: 1}, 'case:calls': {}}}\n"
     (folder / "agentci.yaml").write_text(CONFIG + gate)
     ran = run_agentci(["validate"], cwd=folder)
     assert ran.out == (
-        "agentci.yaml:5:7: warning: `gate.evaluators` names 'case:cals', a check that no eval case "
-        "has; did you mean 'case:calls'?\n1 warning in 1 file\n"
+        "agentci.yaml:5:7: error: `gate.evaluators` names 'case:cals', a check that no eval case "
+        "has; did you mean 'case:calls'?\n1 error in 1 file\n"
     )
 
 

@@ -146,7 +146,11 @@ class TestConsole:
         for content in (text + self.print_span(), self.print_span() + text):
             (trace,) = read_text(content)
             assert trace.id == SPAN["traceId"]
-            assert any("were skipped" in warning for warning in trace.warnings)
+            assert any(" skipped" in warning for warning in trace.warnings)
+
+    def test_one_line_that_the_program_prints_is_skipped(self) -> None:
+        (trace,) = read_text("hello\n" + self.print_span())
+        assert any("1 line of text was skipped" in warning for warning in trace.warnings)
 
     @pytest.mark.slow
     def test_many_lines_of_text_are_skipped(self) -> None:

@@ -75,8 +75,22 @@ class TestEveryFormat:
 
     def test_problems_are_reported_without_checks(self, dialect: JUnitFormat) -> None:
         [suite] = _parsed(make_report([], problems=[Problem(message="no config")]), dialect)
-        assert (suite.get("tests"), suite.get("file")) == ("0", None)
+        assert (suite.get("tests"), suite.get("errors"), suite.get("file")) == ("1", "1", None)
         assert suite.findtext("system-err") == "error: no config"
+
+    def test_each_error_of_the_input_is_an_errored_test_case(self, dialect: JUnitFormat) -> None:
+        place = Place(file="a.yaml", line=2)
+        problems = [Problem(message="is odd", place=place), Problem(message="is odd", place=place)]
+        problems.append(Problem(message="is old", severity="warning"))
+        text = text_of(
+            JUnitReport(dialect=dialect), make_report([make_result("passed")], problems=problems)
+        )
+        root = ET.fromstring(text)
+        assert (root.get("tests"), root.get("errors")) == ("3", "2")
+        names = [case.get("name") for case in root.iter("testcase")][:2]
+        assert names == ["invalid input a.yaml:2", "invalid input a.yaml:2 (2)"]
+        errors = [(each.get("message"), each.text) for each in root.iter("error")]
+        assert errors == [("a.yaml:2: error: is odd",) * 2] * 2
 
     def test_layout_does_not_depend_on_number_of_checks(self, dialect: JUnitFormat) -> None:
         verdicts = ["passed", "failed", "errored", "skipped", "passed"] * 50

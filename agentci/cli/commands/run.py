@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from agentci.github.baseline.compare import BaselineResults
     from agentci.github.baseline.policy import PolicyCheck
 
+MAX_SELECTED: Final = 5
+
 
 def run(settings: Settings, session: Session, problems: Sequence[Problem] = ()) -> int:
     """Run the checks that ``settings`` select and return the exit code of the gate's decision.
@@ -261,6 +263,7 @@ def _make_report(
     reasons = (
         *find_regression_reasons(comparison, plan.gates),
         *find_policy_reasons(policy_comparison),
+        *_describe_selection(settings),
     )
     fail_on = choose_fail_on(policy_comparison, settings.fail_on)
     decision = _make_decision(plan, outcome, reasons, fail_on, complete=complete)
@@ -332,6 +335,15 @@ def _make_decision(
         fail_on=fail_on,
         also=reasons,
     )
+
+
+def _describe_selection(settings: Settings) -> Iterable[GateReason]:
+    """State that the verdict is on a part of the cases."""
+    selected = {"--case": settings.cases, "--tag": settings.tags}
+    given = [f"{option} {shlex.quote(each)}" for option in selected for each in selected[option]]
+    if given:
+        shown = " ".join(truncate.truncate_list(given, MAX_SELECTED))
+        yield GateReason("unknown", f"only the cases of {shown} were evaluated")
 
 
 def _find_sandbox_warnings(services: Services) -> Iterable[Problem]:

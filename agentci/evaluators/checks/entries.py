@@ -54,7 +54,7 @@ class CheckEntry(StrictModel):
     check: str = Field(description=CHECK)
     name: Name | None = optional("Name in reports; default: that of the check.")
     required: bool = optional("Whether it can fail the gate, or only warns.", default=True)
-    cases: list[Text] = optional(
+    cases: Names = optional(
         "Ids of the cases that it evaluates, with `*` and `?`; default: all.", default=[]
     )
 

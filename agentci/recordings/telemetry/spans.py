@@ -84,9 +84,10 @@ class RejectedSpan(Struct, frozen=True, kw_only=True):
 
 
 class SkippedInput(Struct, frozen=True, kw_only=True):
-    """Something in the file that is not a span, and what it is, in the plural."""
+    """Something in the file that is not a span, and what it is, in the singular and the plural."""
 
     what: str
+    plural: str
 
 
 TelemetryRecord: TypeAlias = Span | LogRecord | RejectedSpan | SkippedInput
@@ -299,21 +300,45 @@ def _drop_repeated_logs(logs: Sequence[LogRecord]) -> tuple[list[LogRecord], int
 
 
 def merge_trees(first: SpanTree, second: SpanTree) -> SpanTree:
-    """Merge two recordings of one trace; spans in both are taken from the first."""
+    """Merge two recordings of one trace; spans in both are taken from the first.
+
+    If the files say other things of a span, the trace is ``incomplete``: which of them is true is
+    not known.
+    """
     spans = {span.id: span for span in first.spans}
     spans |= {span.id: span for span in second.spans if span.id not in spans}
     logged = {log.span_id for log in first.logs}
-    twice = len(first.spans) + len(second.spans) - len(spans)
+    conflict = _find_conflict(spans, second, first.file)
+    twice = format_span_count(len(first.spans) + len(second.spans) - len(spans))
+    repetition = "" if conflict else _format_repetition(first.file, second.file, twice)
     parts = _TraceParts(
         spans=spans,
         logs=[*first.logs, *(log for log in second.logs if log.span_id not in logged)],
-        warnings=[
-            *first.warnings,
-            _format_repetition(first.file, second.file, format_span_count(twice)),
-        ],
+        warnings=[*first.warnings, *filter(None, [repetition])],
     )
     whole = _make_tree(first.id, parts, second.warnings, first.file)
-    return replace(whole, eval_case_id=first.eval_case_id or second.eval_case_id)
+    return replace(
+        whole,
+        eval_case_id=first.eval_case_id or second.eval_case_id,
+        incomplete=first.incomplete or conflict,
+    )
+
+
+def _find_conflict(spans: Mapping[str, Span], second: SpanTree, file: str) -> str:
+    """Name the files that say other things of a span; empty if none do."""
+    number = sum(_read_content(each) != _read_content(spans[each.id]) for each in second.spans)
+    if not number:
+        return ""
+    have = "has the same id" if number == 1 else "have the same ids"
+    return (
+        f"{format_span_count(number)} of {second.file} {have} as in {file}, but other content; "
+        "remove one of the files, or record again"
+    )
+
+
+def _read_content(span: Span) -> tuple[object, ...]:
+    """Return what a span records, without what a collector may add."""
+    return (span.name, span.parent_id, span.start, span.attributes, span.failed, span.events)
 
 
 def _make_tree(trace_id: str, parts: _TraceParts, rejections: Sequence[str], file: str) -> SpanTree:

@@ -320,5 +320,6 @@ def _drop_rejected(
 
 def _format_rejection(one: RejectedSpan | SkippedInput, count: int) -> str:
     if isinstance(one, SkippedInput):
-        return f"between the spans, {count} {one.what} were skipped"
+        skipped = f"1 {one.what} was" if count == 1 else f"{count} {one.plural} were"
+        return f"between the spans, {skipped} skipped"
     return f"{format_span_count(count)} rejected: {one.reason}"

@@ -153,6 +153,18 @@ class TestDuplicateSpans:
         assert found.place.file == "one.json"
         assert found.warnings == ("3 spans of two.json ignored: also in one.json",)
 
+    def test_spans_with_other_content_in_another_file_cannot_be_evaluated(self) -> None:
+        other = (self.ALL[0], chat("c", [user("bye")], [assistant("hello")], under="a"))
+        (found,) = traces(
+            read(*self.ALL, file="one.json"),
+            read(*other, file="two.json"),
+            read(*self.ALL, file="three.json"),
+        )
+        assert found.not_captured == (
+            "1 span of two.json has the same id as in one.json, but other content; "
+            "remove one of the files, or record again"
+        )
+
     def test_file_read_twice_counts_once(self) -> None:
         (found,) = traces(read(*self.ALL), read(*self.ALL))
         assert len(found.turns) == 1
