@@ -221,13 +221,16 @@ def test_junit_is_parsed_and_its_counts_are_right(report: Report, dialect: JUnit
     data = text_of(JUnitReport(dialect=dialect), report).encode()
     expat.ParserCreate().Parse(data, True)
     root = etree.fromstring(data)
-    assert len(root.findall(".//testcase")) == len(report.results) == int(root.get("tests"))
+    invalid = sum(each.severity == "error" for each in report.problems)
+    number = len(report.results) + invalid
+    assert len(root.findall(".//testcase")) == number == int(root.get("tests"))
     for tag, status, attribute in (
         ("failure", "failed", "failures"),
         ("error", "errored", "errors"),
         ("skipped", "skipped", "skipped"),
     ):
         amount = sum(result.status == status for result in report.results)
+        amount += invalid if status == "errored" else 0
         assert len(root.findall(f".//{tag}")) == amount
         assert sum(int(suite.get(attribute)) for suite in root) == amount
     assert all(each.get("message") for each in root.iter("failure", "error", "skipped"))
