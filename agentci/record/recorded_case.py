@@ -70,8 +70,8 @@ def read_cases(data: bytes, *, file: str, needs_input: bool = False) -> tuple[Re
             message, hint = f"more than {MAX_CASES:,} cases", "split the file"
             raise InputError.from_message(message, place=place, hint=hint)
         case = _read_case(value, number)
-        if needs_input and isinstance(case, RecordCase) and not (case.input or "").strip():
-            case = _describe_missing_input(value, number)
+        if isinstance(case, RecordCase) and not (case.input or "").strip():
+            case = _describe_missing_input(value, number, is_needed=needs_input) or case
         if isinstance(case, str):
             problems.append(Problem(message=case, place=place, hint=HINT))
         elif other := folded.get(fold_id(case.id)):
@@ -159,15 +159,21 @@ def _read_yaml_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
     yield from ((plain_data(each), each.place) for each in listed.items)
 
 
-def _describe_missing_input(value: Json, number: int) -> str:
-    """Say that a case has no text for ``{input}``, and which key was probably meant."""
+def _describe_missing_input(value: Json, number: int, *, is_needed: bool) -> str:
+    """Say that a case has no input, and which key was probably meant.
+
+    Args:
+        is_needed: whether the command has ``{input}``; else it is only wrong to misspell the key.
+    """
     found = ""
     if isinstance(value, Mapping):
         if value.get("input") is not None:
-            return f"`input` of case {number} is empty"
-        others = (key for key in value if key != "input")
+            return f"`input` of case {number} is empty" if is_needed else ""
+        others = (key for key, given in value.items() if key != "input" and isinstance(given, str))
         found = next((key for key in others if find_nearest(key, ["input"])), "")
     meant = f"; did you mean `input` instead of `{found}`?" if found else ""
+    if not is_needed:
+        return f"case {number} has no `input`{meant}" if found else ""
     return f"case {number} has no `input`, which the command asks for{meant}"
 
 

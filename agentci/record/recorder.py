@@ -132,6 +132,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         asked: what became of the input of the case; None without an input or a model call.
         question: what the model was asked first.
         ignores_input: whether all cases asked that, although their inputs differ.
+        lacks_input: whether the case has none, so that its command gets none.
         is_input_unread: whether the command has no ``{input}``, and read nothing from stdin.
         output: end of what the command printed, if it was captured.
     """
@@ -154,6 +155,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     asked: AskedInput | None = None
     question: str = ""
     ignores_input: bool = False
+    lacks_input: bool = False
     is_input_unread: bool = False
     output: str = ""
     seconds: float = 0.0
@@ -313,7 +315,8 @@ class _Recorder:
         found = self.collect(case, exit_code=code, output=tail, seconds=seconds)
         has_place = any(INPUT_PLACE in word for word in self._order.command)
         is_unread = bool(case.input) and is_stdin_unread and not has_place
-        found = replace(found, is_input_unread=is_unread)
+        lacks_input = bool(case.id) and case.input is None
+        found = replace(found, is_input_unread=is_unread, lacks_input=lacks_input)
         self._end_case(found)
         return found
 

@@ -509,6 +509,41 @@ def test_case_without_an_input_is_refused_where_the_command_asks_for_it(
     assert not (tmp_path / OUT).exists()
 
 
+def test_misspelt_input_is_refused_although_the_command_reads_stdin(
+    tmp_path: Path, model: MockModel
+) -> None:
+    (tmp_path / "cases.yaml").write_text("- {id: a, input: Hi}\n- {id: b, inptu: Hey}\n")
+    ran = record(tmp_path, model, "chat", options=("--cases", "cases.yaml"))
+    message = "case 2 has no `input`; did you mean `input` instead of `inptu`?"
+    assert (ran.code, [each.message for each in ran.problems]) == (2, [message])
+    assert not model.requests
+
+
+def test_cases_without_an_input_that_ask_the_same_are_named(
+    tmp_path: Path, model: MockModel
+) -> None:
+    (tmp_path / "cases.yaml").write_text("- {id: a, question: Hi}\n- {id: b, question: Hey}\n")
+    options = ("--cases", "cases.yaml")
+    ran = record(tmp_path, model, "chat", options=options)
+    assert ran.code == 3
+    assert "question and an answer; the case has no `input`, so stdin is empty and " in ran.err
+    program = tmp_path / "agent.py"
+    program.write_text(
+        f"import os, sys\nsys.path.insert(0, {str(AGENT.parent)!r})\nimport http_agent\n"
+        "question = ' '.join(['Be brief:', *sys.argv[1:], sys.stdin.read()]).strip()\n"
+        "http_agent.answer('chat', question, [])\n"
+    )
+    ran = record(tmp_path, model, options=options, program=program)
+    assert ran.code == 0
+    assert ran.err.splitlines()[-1] == (
+        "warning: 2 cases without `input` sent the same question: `Be brief:`; add it to the file "
+        "of cases, unless they are runs of one question"
+    )
+    program.write_text("import os\nos.environ['AGENTCI_INPUT']\n")
+    ran = record(tmp_path, model, options=options, program=program)
+    assert "model: KeyError: 'AGENTCI_INPUT'; the case has no `input`, so stdin is" in ran.err
+
+
 def test_recording_names_the_cases_that_it_no_longer_has(tmp_path: Path, model: MockModel) -> None:
     (tmp_path / "cases.jsonl").write_text('{"id": "a", "input": "Hi"}\n{"id": "b", "input": "Hey"}')
     assert record(tmp_path, model, "chat", "{input}", options=("--cases", "cases.jsonl")).code == 0

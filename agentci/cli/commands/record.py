@@ -67,6 +67,7 @@ UNREAD_HINT: Final = (
 READ_INPUT_HINT: Final = (
     f"add `{INPUT_PLACE}` to the command, or read the input from stdin or {INPUT_VARIABLE}"
 )
+ADD_INPUT_HINT: Final = "add it to the file of cases, unless they are runs of one question"
 NO_CALLS: Final = "no model call reached the recorder"
 URL_HINT: Final = (
     "the agent must read its base URL from OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL, "
@@ -85,6 +86,9 @@ OUTPUT_LINES: Final = 10
 MAX_QUESTION: Final = 80
 MAX_LAST_LINE: Final = 200
 MAX_REQUESTS: Final = 3
+NO_INPUT_HINT: Final = (
+    f"the case has no `{INPUT_NAME}`, so stdin is empty and {INPUT_VARIABLE} not set"
+)
 NO_ANSWER_HINT: Final = "check that the agent ends with an answer of the model"
 ONE_CASE_HINT: Final = "with --case ID, a recording keeps its other cases"
 FEWER_CASES_HINT: Final = "record fewer cases at once"
@@ -208,8 +212,7 @@ def make_recording(
     is_whole = outcome == "written" and not options.case_ids
     if options.replay is None and any(each.requests for each in found) and is_whole:
         remove_other_cases(folder, [each.case for each in found])
-    known = EarlierRecording(lines).list_cases()
-    removed = [each for each in earlier.list_cases() if each not in known] if is_whole else []
+    removed = _list_removed(earlier, lines) if is_whole else []
     _show_recording(found, name, session, removed=removed, outcome=outcome)
     number = interruption.signal_number
     return Recording(
@@ -276,6 +279,12 @@ def _read_earlier(
         if options.case_ids or options.replay is not None:
             raise
         return EarlierRecording()
+
+
+def _list_removed(earlier: EarlierRecording, lines: Sequence[str]) -> list[str]:
+    """Return the cases of an earlier recording that have none of the lines."""
+    known = EarlierRecording(lines).list_cases()
+    return [each for each in earlier.list_cases() if each not in known]
 
 
 def _keep_equal_runs(
@@ -462,14 +471,20 @@ def _find_problems(found: RecordedCase) -> Iterator[Problem]:
 
 
 def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
-    """Return that all cases asked the same, if they did."""
+    """Return that all cases asked the same, if they did; without inputs, that may be meant."""
     ignoring = [each for each in found if each.ignores_input]
-    if not ignoring:
+    lacking = [each for each in found if each.lacks_input and each.question]
+    is_same = len({each.question for each in lacking}) == 1 < len(lacking)
+    if not ignoring and not is_same:
         return ()
-    question = short(" ".join(ignoring[0].question.split()), MAX_QUESTION)
-    number = format_count(len(ignoring), "case")
-    message = f"{number} sent the same question, not their inputs: `{question}`"
-    return (Problem(message=message, hint=READ_INPUT_HINT),)
+    same = ignoring or lacking
+    question = short(" ".join(same[0].question.split()), MAX_QUESTION)
+    number = format_count(len(same), "case")
+    if ignoring:
+        message = f"{number} sent the same question, not their inputs: `{question}`"
+        return (Problem(message=message, hint=READ_INPUT_HINT),)
+    message = f"{number} without `{INPUT_NAME}` sent the same question: `{question}`"
+    return (Problem(message=message, hint=ADD_INPUT_HINT, severity="warning"),)
 
 
 def _explain_crash(found: RecordedCase) -> str:
@@ -482,7 +497,9 @@ def _explain_crash(found: RecordedCase) -> str:
     elif found.unrecorded:
         hints.append(f"if it did call one, {found.unrecorded}; {SPANS_HINT}")
     else:
-        if found.is_input_unread and not names_key:
+        if found.lacks_input and INPUT_VARIABLE in found.output:
+            hints.append(NO_INPUT_HINT)
+        elif found.is_input_unread and not names_key:
             hints.append(UNREAD_HINT)
         if keys:
             doubt = "" if names_key else "if it needs a key, "
@@ -491,11 +508,20 @@ def _explain_crash(found: RecordedCase) -> str:
 
 
 def _explain(found: RecordedCase) -> str:
+    """Return why a case has no complete turn, and what may help."""
     if found.failure:
         return found.failure
-    if found.has_activity:
-        too_many = found.summary.missing == TOO_MANY_SPANS
-        return f"{found.summary.missing}; {FEWER_CASES_HINT if too_many else NO_ANSWER_HINT}"
+    return _explain_turns(found) if found.has_activity else _explain_no_calls(found)
+
+
+def _explain_turns(found: RecordedCase) -> str:
+    hint = NO_INPUT_HINT if found.lacks_input and not found.question else NO_ANSWER_HINT
+    if found.summary.missing == TOO_MANY_SPANS:
+        hint = FEWER_CASES_HINT
+    return f"{found.summary.missing}; {hint}"
+
+
+def _explain_no_calls(found: RecordedCase) -> str:
     if found.other_requests:
         return f"the agent asked no model, only {', '.join(found.other_requests[:MAX_REQUESTS])}"
     if found.unrecorded:
