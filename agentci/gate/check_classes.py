@@ -97,8 +97,8 @@ def find_renamed_configs(
 ) -> Mapping[str, str]:
     """Find configs that are in both runs by another name: name in the baseline, name now.
 
-    They have the same checks by evaluator, case and fingerprint, so that a looser evaluator does
-    not look like a new name, and no other config that only one run has has these checks.
+    They have the same checks by evaluator, case and fingerprint, so that a config with a looser
+    evaluator is not taken for a renamed one. No other config of only one run has these checks.
     """
     names: dict[frozenset[_CheckKey], tuple[list[str], list[str]]] = {}
     earlier, later = _list_checks(before), _list_checks(after)
@@ -124,7 +124,7 @@ def rename_configs(
     """Return the results of the baseline with the names and ids that their checks have now.
 
     Args:
-        names: as of ``find_renamed_configs``.
+        names: as returned by ``find_renamed_configs``.
     """
     ids = {(each.config, each.evaluator.name, each.case.id): each.id for each in after}
     return tuple(

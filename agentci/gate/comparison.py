@@ -70,7 +70,7 @@ class _PairedScore(Struct, frozen=True):
 
     @property
     def comparable(self) -> bool:
-        """Whether both runs scored the check, by the same."""
+        """Whether both runs scored the check in the same way."""
         return self.check_class == "compared"
 
 
@@ -183,7 +183,7 @@ def _find_same_run(before: Sequence[CheckResult], after: Sequence[CheckResult]) 
 
 
 def select_known(before: Sequence[CheckResult], after: Sequence[CheckResult]) -> list[CheckResult]:
-    """Select the checks of the baseline that a run has which ended early: none were removed."""
+    """Select the checks of the baseline that an interrupted run has: none count as removed."""
     known = {each.id for each in after}
     return [each for each in before if each.id in known]
 
@@ -205,7 +205,7 @@ NOT_EVALUATED: Final = "not evaluated"
 def list_changes(evaluators: Sequence[EvaluatorComparison]) -> Iterator[tuple[str, int, str]]:
     """Yield the groups of changed checks that have any: name, number, and the name with details.
 
-    The details are what became of checks: "no longer evaluated (6 removed, 2 skipped)".
+    The details say what happened to checks: "no longer evaluated (6 removed, 2 skipped)".
     """
     gone = Counter(each.status for found in evaluators for each in found.no_longer_evaluated)
     parts = ", ".join(f"{count:,} {status}" for status, count in gone.items())
@@ -255,7 +255,7 @@ def label_outcome(comparison: EvaluatorComparison) -> str:
 
 
 def find_lost_status(compared: EvaluatorComparison) -> str:
-    """Say what became of an evaluator that evaluates nothing any more; empty if it does.
+    """Return what happened to an evaluator that no longer evaluates anything; empty if it does.
 
     This is the status of its checks that passed in the baseline, if they have the same.
     """

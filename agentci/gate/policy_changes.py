@@ -78,7 +78,7 @@ def find_policy_changes(base: Sequence[Gate], head: Sequence[Gate]) -> Iterator[
 
 
 def compare_fail_on(base: Sequence[Gate], before: FailOn, after: FailOn) -> Iterator[PolicyChange]:
-    """Yield the change of a ``fail-on`` with which fewer reasons fail the run.
+    """Yield the change to a ``fail-on`` that lets fewer reasons fail the run.
 
     Args:
         base: the gates of the base commit; without any there is nothing to compare.
@@ -184,7 +184,7 @@ def merge_policies(parts: Iterable[PolicyComparison | None]) -> PolicyComparison
 def add_fail_on(
     policy: PolicyComparison | None, merged: PolicyComparison | None
 ) -> PolicyComparison | None:
-    """Add a change of ``fail-on`` by a merge, which its parts do not know, to their comparison.
+    """Add a change to ``fail-on`` that only a merge knows to the comparison of its parts.
 
     Args:
         policy: of the parts; None if they were not compared.
@@ -353,7 +353,7 @@ def _has_results(gate: Gate) -> bool:
 def find_pooled(own: Struct, now: Struct | None, shared: Struct) -> Iterator[LooserKey]:
     """Yield an evaluator's own limits that became limits of all evaluators together.
 
-    Unless the shared limit is the strictest, more of its checks may then fail if others pass, also
+    Unless the shared limit is the strictest, more of its checks may then fail if others pass, even
     if the limit is stricter than its own was. Looser limits are yielded by ``_compare_fields``.
 
     Args:

@@ -202,7 +202,7 @@ _METRIC_KEYS: Final = frozenset(
 
 
 def find_foreign_kind(document: Json) -> ForeignKind | None:
-    """Return what a document is if it is of a kind that is known, but not read."""
+    """Return the kind of a document that is recognised, but not read."""
     if isinstance(document, list):
         document = document[0] if document else None
     if not isinstance(document, dict):
@@ -254,5 +254,5 @@ _TEXT_KINDS: Final = (
 
 
 def find_text_kind(head: bytes) -> ForeignKind | None:
-    """Return what content that is not JSON is, if its first bytes tell."""
+    """Return the kind of content that is not JSON, if its first bytes show it."""
     return next((kind for pattern, kind in _TEXT_KINDS if pattern.match(head)), None)

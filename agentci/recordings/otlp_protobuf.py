@@ -78,7 +78,7 @@ def decode_traces(data: bytes) -> JsonObject:
 
 
 def decode_logs(data: bytes) -> JsonObject:
-    """Decode an ``ExportLogsServiceRequest`` or ``LogsData``: as ``decode_traces``.
+    """Decode an ``ExportLogsServiceRequest`` or ``LogsData``, like ``decode_traces``.
 
     Raises:
         ProtobufError: if it is not such a message.
@@ -87,7 +87,7 @@ def decode_logs(data: bytes) -> JsonObject:
 
 
 def decode_metrics(data: bytes) -> JsonObject:
-    """Decode an ``ExportMetricsServiceRequest`` or ``MetricsData``, of its metrics the names only.
+    """Decode an ``ExportMetricsServiceRequest`` or ``MetricsData``, only the names of metrics.
 
     Raises:
         ProtobufError: if it is not such a message.

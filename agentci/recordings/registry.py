@@ -56,7 +56,7 @@ ContentPart: TypeAlias = Document | TextLine
 
 
 def name_failed_recording(path: Path) -> Path:
-    """Return where the last recording of a file is if it failed: that is read in its place."""
+    """Return where the last recording of a file is if it failed: that is read instead."""
     return path.parent / _FAILED_FOLDER / path.name
 
 

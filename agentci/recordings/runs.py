@@ -71,7 +71,7 @@ def _explain_missing_answer(run: TranscriptRun) -> str:
 
 
 def summarize_performance(run: TranscriptRun) -> JsonObject:
-    """Summarize what was recorded of duration, tokens, counts and cost, as of other traces."""
+    """Summarize what was recorded of duration, tokens, counts and cost, as for other traces."""
     found: dict[str, Json] = {}
     calls = [call.name for turn in run.turns for call in turn.tool_calls]
     if run.duration_ms is not None:

@@ -85,7 +85,7 @@ def shorten_quotes(text: str, result: CheckResult) -> str:
 
 
 def format_reason(result: CheckResult) -> str:
-    """Format why a check has its outcome, on one line, without its score; "" if nothing says it.
+    """Format why a check has its outcome, on one line, without its score; "" if it is unknown.
 
     The reason of a check without a score comes first, then what it missed, the first tool call
     that differs, the turns with a low score, and the reasoning.

@@ -44,7 +44,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         run_url: URL of the run's page; "" if there is none.
         commit: the commit that was evaluated; "" if unknown.
         report_url: URL of ``report.html``, to link cases; "" if it is not known.
-        arrange: makes the page of its blocks.
+        arrange: makes the page from its blocks.
     """
 
     run_url: str = ""

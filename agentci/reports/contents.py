@@ -146,7 +146,7 @@ def make_excerpt(case: CaseSummary) -> RunContent:
 def limit_contents(
     report: Report, limit: ContentLimit, *, max_bytes: int = MAX_CONTENT_BYTES
 ) -> Report:
-    """Keep of recorded runs what ``limit`` allows.
+    """Keep what ``limit`` allows of recorded runs.
 
     Args:
         max_bytes: the budget, of all contents in JSON.

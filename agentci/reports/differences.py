@@ -281,7 +281,7 @@ def _format_changed(expected: _Call, actual: _Call) -> tuple[str, str] | None:
 
 
 def _list_leaves(value: Json, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield the path of each value that is not a container, as ``guests[0].name``, and its JSON.
+    """Yield the path of each value that is not a container, like ``guests[0].name``, and its JSON.
 
     Below ``MAX_DEPTH``, containers count as one value.
     """
@@ -339,7 +339,7 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
         turn: counted from 1.
         lines: of a call, or of the answer from the first sentence on that differs.
         kind: of calls, what differs without the values: tools and arguments.
-        shown: how many calls they are of.
+        shown: how many calls they show.
         total: how many calls differ in the turn.
     """
 
@@ -351,7 +351,7 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
     total: int = 1
 
     def describe(self, what: str) -> str:
-        """Describe what the lines are of: ``answer of turn 1 (- expected, + actual)``."""
+        """Describe what the lines show: ``answer of turn 1 (- expected, + actual)``."""
         new = "actual" if self.reference == "expected" else "this run"
         return f"{what} of turn {self.turn} (- {self.reference}, + {new})"
 
@@ -373,7 +373,7 @@ class FirstDifference(Struct, frozen=True, kw_only=True):
     is_same: bool = False
 
     def list_parts(self, *, with_calls: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the tool calls, then the answer, each with its label; parts without lines not."""
+        """Yield the tool calls, then the answer, each with its label, if they have lines."""
         calls = self.calls if with_calls else None
         for name, part in (("tool calls", calls), ("answer", self.answer)):
             if part is not None:

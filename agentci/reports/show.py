@@ -222,7 +222,7 @@ def render_requests_text(file: str, requests: Sequence[str]) -> str:
     count = format_count(len(requests), "recorded request")
     lines = [f"{file}: {count}, from which `agentci record --replay` answers the agent"]
     lines += [f"{number} {name}" for name, number in Counter(requests).most_common()]
-    lines.append("The runs are in the traces, the .jsonl file beside the folder")
+    lines.append("The runs are in the traces, the .jsonl file next to the folder")
     return "".join(f"{_line(line)}\n" for line in lines)
 
 

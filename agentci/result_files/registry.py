@@ -80,7 +80,7 @@ FOREIGN_KINDS: Final = (
     ),
     NoResults(
         title="an AgentV benchmark, which " + _MEANS,
-        hint="name index.jsonl beside it",
+        hint="name index.jsonl next to it",
         recognises=_has("run_summary", "metadata"),
     ),
     NoResults(

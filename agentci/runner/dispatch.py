@@ -1,4 +1,4 @@
-"""Carry out the requests of evaluators: route each to what answers it, and make jobs of them."""
+"""Carry out the requests of evaluators: route each to its service, and turn programs into jobs."""
 
 import os
 import re
@@ -329,7 +329,7 @@ def make_job(request: RunProgram | RunCommand, *, name: str, services: Services)
 def run_program(
     request: RunProgram | RunCommand, *, name: str, services: Services
 ) -> ProgramOutput:
-    """Run a program; as ``dispatch_request``."""
+    """Run a program; arguments and errors as for ``dispatch_request``."""
     executor = services.executors.get(request.executor)
     if executor is None:
         raise EvaluatorError(f"executor `{request.executor}` not found")
@@ -351,7 +351,7 @@ def run_program(
 
 
 def _check_reads_recorded(request: RunProgram | RunCommand, name: str, services: Services) -> None:
-    """Check that the program does not read what the recording does not say.
+    """Check that the program does not read what was not recorded.
 
     Raises:
         EvaluatorError: it does.

@@ -206,9 +206,9 @@ class SourceDigests:
         return [file for path in paths for file in (self._collect(path, files) or (path,))]
 
     def read(self, files: FileContents) -> list[str]:
-        """Read the code of ``files`` that exist and of what they import, undecodable bytes lost.
+        """Read the code of ``files`` that exist and of what they import, without undecodable bytes.
 
-        Of a function's file only what the function reaches is read.
+        Of a function's file, only what the function reaches is read.
         """
         texts: list[str] = []
         for path in filter(is_file, map(Path, files.paths)):

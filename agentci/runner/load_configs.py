@@ -232,7 +232,7 @@ class LoadedSuite(Struct, frozen=True, kw_only=True):
 
 
 def move_suite(loaded: LoadedSuite, workspace: Workspace, services: Services) -> LoadedSuite:
-    """The suite, whose files are found at the same paths of another workspace.
+    """The suite, with its files at the same paths of another workspace.
 
     Raises:
         InputError: the config is outside the run's workspace.
@@ -321,7 +321,7 @@ def make_no_case_error(settings: Settings, known: Sequence[str] = ()) -> InputEr
 
 
 def load_input_suite(settings: Settings, services: Services) -> LoadedSuite:
-    """Read only what a config says of recorded runs and eval cases, which need not exist yet.
+    """Read only what a config says about recorded runs and eval cases, which need not exist yet.
 
     Without a config, the command line names both.
 
@@ -372,7 +372,7 @@ def make_overrides(settings: Settings) -> Overrides:
 
 
 def find_refused_variables(suite: Suite, services: Services) -> Iterator[Problem]:
-    """Find the variables that a config names and may not name; its texts were checked before.
+    """Find the variables that a config names but may not use; its texts were checked before.
 
     The values of the others are secrets from here on, so that no check shows that of another one.
     """
@@ -414,7 +414,7 @@ def _list_named_variables(suite: Suite) -> Iterator[tuple[str, str, Place]]:
 
 
 def _warn_unused_configs(workspace: Workspace) -> Iterator[Problem]:
-    """Warn of configs that a run without ``--metric`` and ``--results`` would use."""
+    """Warn about configs that a run without ``--metric`` and ``--results`` would use."""
     for name in CONFIG_NAMES:
         if is_file(workspace.cwd / name):
             yield Problem(

@@ -1,4 +1,4 @@
-"""Reads the eval sets of a config, and joins them to one."""
+"""Reads the eval sets of a config, and joins them into one."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -38,7 +38,7 @@ def load_eval_set_file(file: NamedEvalSet, workspace: Workspace) -> EvalSet:
 
 
 def load_eval_sets(files: Sequence[NamedEvalSet], workspace: Workspace) -> EvalSet | None:
-    """Read eval sets, and join them to one; None if there are none.
+    """Read eval sets, and join them into one; None if there are none.
 
     Raises:
         InputError: with all errors of the eval sets; or two of their cases have the same id.

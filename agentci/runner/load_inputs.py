@@ -1,4 +1,4 @@
-"""Find and read the traces, the eval set and the dataset of a suite, and make cases of them."""
+"""Find and read the traces, the eval set and the dataset of a suite, and make cases from them."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -132,7 +132,7 @@ def _find_matcher_problems(suite: Suite, eval_set: EvalSet | None) -> Iterator[P
 def find_uncovered_problems(
     uncovered: Sequence[EvalCase], questions: Sequence[str]
 ) -> Iterator[Problem]:
-    """Warn of eval cases without a trace.
+    """Warn about eval cases without a trace.
 
     Args:
         questions: the first user messages of the traces without an eval case.
@@ -187,7 +187,7 @@ def find_unmatched_problems(unmatched: Sequence[CaseSummary]) -> Iterator[Proble
 
 
 def find_lost_problems(suite: Suite, lost: Sequence[str]) -> Iterator[Problem]:
-    """Warn of runs that `agentci record --cases` recorded, if no config has eval cases.
+    """Warn about runs that `agentci record --cases` recorded, if no config has eval cases.
 
     Args:
         lost: ids of the runs.
@@ -269,7 +269,7 @@ def read_recordings(
 
 
 def _find_failed_recording(path: ResolvedPath, workspace: Workspace) -> ResolvedPath | None:
-    """Return the last recording of a file if it failed, so that older runs do not pass for it.
+    """Return the last recording of a file if it failed, so that older runs are not mistaken for it.
 
     Raises:
         InputError: a link leads out of the workspace.
@@ -279,7 +279,7 @@ def _find_failed_recording(path: ResolvedPath, workspace: Workspace) -> Resolved
 
 
 def find_failed_problems(files: Sequence[ResolvedPath], workspace: Workspace) -> Iterator[Problem]:
-    """Warn of files whose last recording failed, which is evaluated instead."""
+    """Warn about files whose last recording failed, which is evaluated instead."""
     for each in files:
         failed = name_failed_recording(each.path)
         if os.path.lexists(failed):
@@ -372,7 +372,7 @@ def read_recorded_runs(
     """Read the runs in files.
 
     Args:
-        accepts_new: whether a run without an eval case is one to come: conversations are kept
+        accepts_new: whether a run without an eval case may become one: conversations are kept
             together, and the only run does not belong to the only eval case unless it asks the
             same.
 

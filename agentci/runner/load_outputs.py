@@ -176,7 +176,7 @@ def _make_duplicate_problem(run: RecordedRun, first: RecordedRun, max_trials: in
 def _find_missing_trials(
     trials: TrialSettings, case_trials: Sequence[CaseTrials]
 ) -> Iterator[Problem]:
-    """Warn of cases with fewer runs than ``trials``.
+    """Warn about cases with fewer runs than ``trials``.
 
     Not for ``pass_at_k``: fewer runs make it harder to pass, not easier.
     """

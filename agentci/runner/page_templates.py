@@ -83,7 +83,7 @@ def encode_render_request(
 
 
 def decode_page(output: bytes, blocks: Mapping[BlockName, str]) -> str:
-    """Make the page of the output of ``child/programs/render_template.py``.
+    """Make the page from the output of ``child/programs/render_template.py``.
 
     Raises:
         PageTemplateError: the template changed a placeholder, or the page is too large.
@@ -183,7 +183,7 @@ MAX_PAGE_BYTES: Final = COMMENT_CHARACTERS - 4 * 1024
 
 
 class PageTemplate:
-    """A template of a repository; renders pages, and without it where it fails.
+    """A template of a repository; renders pages, or the usual ones if it fails.
 
     Attributes:
         problems: a warning for each page that could not be rendered.
@@ -195,7 +195,7 @@ class PageTemplate:
         self._report_url, self._services = report_url, services
 
     def arrange(self, page: str, blocks: Mapping[BlockName, str], report: Report) -> str:
-        """Render a page of its blocks in the sandbox; a page of only errors has no template."""
+        """Render a page from its blocks in the sandbox; a page of only errors has no template."""
         if is_invalid_input(report):
             return join_blocks(page, blocks, report)
         request = RunProgram(

@@ -376,9 +376,9 @@ def _plan_recordings(
 
 
 def _drop_uncovered(checks: Sequence[Check]) -> Iterator[Check]:
-    """Drop the checks of cases that an evaluator is not for.
+    """Drop the checks of cases that their evaluator is not for.
 
-    One that is for no case of the run keeps its checks, which are skipped: it evaluated no case.
+    An evaluator that is for no case of the run keeps its checks, which are skipped.
     So does a run that nothing can evaluate and whose eval case is not known, unless another check
     reports it.
     """

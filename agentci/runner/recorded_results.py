@@ -377,7 +377,7 @@ def _make_expected_rows(results: Sequence[SourcedResults]) -> Iterator[ResultRow
 
 
 def _find_missing(results: Sequence[SourcedResults]) -> Iterator[Problem]:
-    """Find too few cases in the files of one entry, and thresholds of metrics that none has."""
+    """Report too few cases in the files of an entry, and thresholds of metrics that no file has."""
     source = results[0].source
     rows = [row for each in results for row in each.found.rows]
     cases = len({row.case for row in rows})

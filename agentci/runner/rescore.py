@@ -75,8 +75,8 @@ class Rescorer(Struct, frozen=True, kw_only=True):
     def find_outdated(self, before: Sequence[CheckResult]) -> tuple[Check, ...]:
         """The checks that the baseline evaluated in another way, or whose evaluator it lacks.
 
-        Without those that the run did not score: they stay changed, and count as worse if they
-        passed in the baseline.
+        Checks that the run did not score are left out: they stay changed, and count as worse if
+        they passed in the baseline.
 
         Args:
             before: results of the baseline.

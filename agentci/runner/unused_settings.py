@@ -1,4 +1,4 @@
-"""Find what a config and its eval cases say without any effect on the recorded runs."""
+"""Find settings of a config and its eval cases that have no effect on the recorded runs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
@@ -21,7 +21,7 @@ _WILDCARDS: Final = frozenset("*?")
 def find_unused_patterns(
     suite: Suite, cases: Iterable[CaseSummary], eval_set: EvalSet | None
 ) -> Iterator[Problem]:
-    """Warn of each of the ``cases`` of a check that names no case, if others name some.
+    """Warn about each of the ``cases`` of a check that names no case, if others name some.
 
     A check that is for no case at all fails the gate. An eval case without a run is reported as
     such.
@@ -45,10 +45,10 @@ def find_unused_patterns(
 
 
 def find_unread_answers(suite: Suite, eval_set: EvalSet | None) -> Iterator[Problem]:
-    """Warn of the `answer:` of eval cases if no evaluator compares with any of them.
+    """Warn about the `answer:` of eval cases if no evaluator compares with any of them.
 
     Answers of ADK eval sets, which always have some, and of cases with a check of the answer's text
-    are not meant.
+    are left out.
     """
     cases = () if eval_set is None else eval_set.cases
     unread: list[EvalCase] = []

@@ -18,7 +18,7 @@ from agentci.model.values import Json
         ({"$ref": "#/$defs/no"}, "does not exist in the schema"),
         (
             {"patternProperties": {"a": {}}, "unevaluatedProperties": False},
-            "`unevaluatedProperties` beside `patternProperties` is not supported",
+            "`unevaluatedProperties` next to `patternProperties` is not supported",
         ),
     ],
 )

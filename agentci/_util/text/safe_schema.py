@@ -151,7 +151,7 @@ def _check_keywords(schema: Json) -> None:
         if "unevaluatedProperties" in each and any(
             "patternProperties" in other for other in _list_schemas(schema)
         ):
-            raise ValueError("`unevaluatedProperties` beside `patternProperties` is not supported")
+            raise ValueError("`unevaluatedProperties` next to `patternProperties` is not supported")
 
 
 def _check_references(schema: Json) -> None:

@@ -168,7 +168,7 @@ class MatcherReader:
                 hint = suggest_name(key, known) or (
                     "write the value below `$literal` if it is a value"
                     if key.startswith(PREFIX)
-                    else "keys beside a `$` matcher are its parameters"
+                    else "keys next to a `$` matcher are its parameters"
                 )
                 self._problems.add((*path, key), f"unknown matcher key {key!r}", hint, key=True)
         return Matcher(

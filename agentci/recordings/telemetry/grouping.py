@@ -62,7 +62,7 @@ def make_history(trace_id: str, calls: Sequence[ModelCall]) -> TraceHistory | No
 
 
 def join_by_history(histories: Iterable[TraceHistory], *, conversations: bool) -> Mapping[str, str]:
-    """Map the traces that surely continue another trace to the first trace of theirs.
+    """Map each trace that certainly continues another one to the first trace of both.
 
     It is sure if one trace only precedes, and no other continues it.
 

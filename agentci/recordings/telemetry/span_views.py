@@ -117,7 +117,7 @@ def make_span_view(span: Span, logs: Sequence[SpanEvent]) -> SpanView:
 
 
 def _choose_kind(readings: Sequence[SpanReading]) -> OperationKind:
-    """Return what the first convention says that knows; "none" only if none says anything."""
+    """Return the kind that the first convention states; "none" only if no convention states one."""
     said = [reading.kind for reading in readings if reading.kind is not None]
     known = (kind for kind in said if kind not in ("other", "none"))
     return next(known, "other" if "other" in said else "none")
@@ -134,7 +134,7 @@ def _make_tool_data(readings: Sequence[SpanReading]) -> ToolSpanData:
 
 
 def merge_failures(recorded: Iterable[bool | None]) -> bool | None:
-    """Whether a tool failed by one of its sources; None if none says so and one does not know."""
+    """Whether a tool failed by one of its sources; None if none says so and some do not know."""
     known = set(recorded)
     return True if True in known else None if None in known else False
 

@@ -164,7 +164,7 @@ _TOOL_VALUES: Final = frozenset({semconv.TOOL_CALL_ID, semconv.TOOL_ARGUMENTS, s
 
 
 def names_tool_call(span: Span) -> bool:
-    """Return whether a span says that a tool was called, also without an operation.
+    """Return whether a span says that a tool was called, even without an operation.
 
     It names a tool or has its id, arguments or result, or it is a call of a tool by the Model
     Context Protocol.

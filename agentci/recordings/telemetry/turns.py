@@ -249,7 +249,7 @@ def join_continuations(
 
 
 def _format_parts_of_turns(turns: Iterable[PartialTurn]) -> Iterator[str]:
-    """Warn of model calls without a span around them whose neighbours are missing."""
+    """Warn about model calls without a span around them whose neighbours are missing."""
     for turn in turns:
         if turn.is_agentic or not turn.calls or turn.calls[0].id != turn.id:
             continue

@@ -45,7 +45,7 @@ def is_marked(message: JsonObject) -> bool:
 
 
 def _find_type(message: JsonObject) -> str | None:
-    """Return the type of a message; typed answers have the name of theirs in brackets."""
+    """Return the type of a message; typed answers have the name of their type in brackets."""
     kind = message.get("type")
     if not isinstance(kind, str) or "role" in message:
         return None
@@ -83,7 +83,7 @@ def may_be_history(messages: Sequence[JsonObject]) -> bool:
 
 
 def find_persons(messages: Sequence[JsonObject]) -> Sequence[JsonObject]:
-    """Note which messages of a chat of AutoGen 0.2 are of the person, who wrote the first."""
+    """Note which messages of an AutoGen 0.2 chat are by the person, who wrote the first one."""
     spoken = (one for one in messages if one.get("role") in ("user", "assistant"))
     person = as_text(next(spoken, {}).get("name"))
     return [

@@ -97,7 +97,7 @@ class _Agent:
         return SubagentRun(name=self.name, call_id=self.call_id, turns=self.turns.build())
 
     def finish(self) -> None:
-        """Remove what turned out to be no turn."""
+        """Remove what turned out not to be a turn."""
         self._drop_local_command()
 
 

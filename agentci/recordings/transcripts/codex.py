@@ -158,7 +158,7 @@ def _iterate_written_parts(item: JsonObject) -> Iterator[JsonObject]:
 
 
 def _has_failed(output: Json) -> bool | None:
-    """Return whether the output of a command tells an exit code other than 0; None without one."""
+    """Return whether the output of a command states an exit code other than 0; None without one."""
     text = join_text(output)
     if not text:
         succeeded = as_object(output).get("success")

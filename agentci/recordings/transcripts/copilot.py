@@ -38,7 +38,7 @@ def _recognises(document: Json) -> bool:
 
 
 def _is_flat(record: JsonObject) -> bool:
-    """Return whether a record is of the form without ``data``, by what only it has."""
+    """Return whether a record is of the form without ``data``, by keys that only it has."""
     kind = record.get("type")
     if kind == "tool_use":
         return isinstance(record.get("name"), str) and "input" in record and "role" not in record

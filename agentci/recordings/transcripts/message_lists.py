@@ -211,7 +211,7 @@ def _check_answers(document: Json, line: int) -> None:
                 message = f"`{key}` holds {len(choices)} answers; keep one"
                 raise DocumentFormatError(message, line=line)
         if as_object(messages[-1]).get("role") != "assistant":
-            message = f"`{next(iter(answers))}` beside `messages` may hold the answer"
+            message = f"`{next(iter(answers))}` next to `messages` may hold the answer"
             raise DocumentFormatError(f"{message}; append it to `messages`", line=line)
 
 

@@ -55,7 +55,7 @@ def load_script() -> Asset:
 
 
 def _read(name: str) -> str:
-    """Read an asset without comments and most white space, two fifths of it.
+    """Read an asset without comments and most white space, which are two fifths of it.
 
     Assets have no text that spans lines, no comment after code, a semicolon after each statement,
     no template in a template, and no text in a style with the characters around which its white

@@ -245,7 +245,7 @@ def test_recorded_requests_are_named(tmp_path: Path) -> None:
     assert ran.out.splitlines() == [
         "a.json: 2 recorded requests, from which `agentci record --replay` answers the agent",
         "2 POST /chat/completions",
-        "The runs are in the traces, the .jsonl file beside the folder",
+        "The runs are in the traces, the .jsonl file next to the folder",
     ]
     ran = run_agentci(["show", "a.json", "--json"], cwd=tmp_path)
     assert json.loads(ran.out) == {

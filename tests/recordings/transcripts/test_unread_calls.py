@@ -44,7 +44,7 @@ class TestLogsOfRequests:
     @pytest.mark.parametrize("key", ["response", "output", "completion"])
     def test_other_answer_is_refused(self, key: str) -> None:
         assert problem({"messages": [ASK], key: "Done."}) == (
-            f"`{key}` beside `messages` may hold the answer; append it to `messages`"
+            f"`{key}` next to `messages` may hold the answer; append it to `messages`"
         )
 
     def test_answer_beside_a_whole_list_is_ignored(self) -> None:
@@ -204,7 +204,7 @@ class TestMixedForms:
         ),
         pytest.param(
             [{"messages": [ASK], "outputs": [{"text": "", "tool_calls": [{}]}]}],
-            "`outputs` beside `messages` may hold the answer; append it to `messages`",
+            "`outputs` next to `messages` may hold the answer; append it to `messages`",
             id="history of DSPy",
         ),
         pytest.param(

@@ -294,7 +294,7 @@ def _parse_tool_calls(message: JsonObject) -> Iterator[JsonObject]:
 
 
 def parse_object(raw: Json) -> JsonObject:
-    """Return the object in JSON text or a value; empty if it is none."""
+    """Return the object in JSON text or a value; empty if it is not an object."""
     if isinstance(raw, str):
         try:
             raw = parse_nested_json(raw)

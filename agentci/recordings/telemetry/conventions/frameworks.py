@@ -30,7 +30,7 @@ _GENERATOR: Final = "Generator"
 
 
 def read_haystack(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
-    """Read a span of Haystack's tracer, which its name tells apart."""
+    """Read a span of Haystack's tracer, whose name states its kind."""
     kind, prefix = _HAYSTACK_SPANS.get(span.name, ("other", ""))
     attributes = span.attributes
     if str(attributes.get("haystack.component.type")).endswith(_GENERATOR):
