@@ -43,7 +43,7 @@ def config_reference(schema: Schema) -> str:
     sections.append(_shared_section("Fields of several evaluator types", shared, len(types)))
     for name, part in types.items():
         own = [row for row in _rows(part, definitions) if row not in shared]
-        sections.append(_section(f"Evaluators of `type: {name}`", part["description"], own))
+        sections.append(_section(f"`type: {name}`", part["description"], own))
     gate = _named(schema["properties"]["gate"]["$ref"])
     sections.append(_definition_section("`gate`", gate, definitions))
     sections += [

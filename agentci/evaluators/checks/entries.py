@@ -63,7 +63,7 @@ class MaxLatencyEntry(CheckEntry):
     """Longest time from question to answer."""
 
     check: Literal["max_latency"] = Field(description=CHECK)
-    value: Duration = Field(description="Such as `5s`, `800ms` or `1m30s`.")
+    value: Duration = Field(description="Such as `800ms` or `1m30s`.")
     scope: Literal["turn", "run"] = optional(
         "Whether it limits each turn or their sum.", default="turn"
     )
@@ -73,7 +73,7 @@ class MaxDurationEntry(CheckEntry):
     """Longest time from the first turn's start to the last one's end."""
 
     check: Literal["max_duration"] = Field(description=CHECK)
-    value: Duration = Field(description="Such as `5s`, `800ms` or `1m30s`.")
+    value: Duration = Field(description="Such as `800ms` or `1m30s`.")
 
 
 class TokenLimitsSpec(StrictModel):
@@ -167,7 +167,7 @@ class AllowedToolsEntry(CheckEntry):
 class TextCheckEntry(CheckEntry):
     """Fields of the checks that look for texts."""
 
-    value: Texts = Field(description="Text or texts.")
+    value: Texts = Field(description="Texts.")
     ignore_case: bool = optional("Whether upper and lower case are equal.", default=False)
 
 
@@ -205,14 +205,14 @@ class NotContainsEntry(TextCheckEntry):
 
 
 class StartsWithEntry(TextCheckEntry):
-    """The answer starts with the text, or with one of them."""
+    """The answer starts with one of the texts."""
 
     check: Literal["starts_with"] = Field(description=CHECK)
     of: TextSource = optional(OF_ANSWER, default="answer")
 
 
 class EqualsEntry(TextCheckEntry):
-    """The answer is the text, or one of them."""
+    """The answer is one of the texts."""
 
     check: Literal["equals"] = Field(description=CHECK)
     of: TextSource = optional(OF_ANSWER, default="answer")
@@ -222,7 +222,7 @@ class MatchesEntry(CheckEntry):
     """All patterns match in the answer."""
 
     check: Literal["matches"] = Field(description=CHECK)
-    value: Texts = Field(description="RE2 patterns; flags as `(?i)`.")
+    value: Texts = Field(description="RE2 patterns.")
     full: bool = optional("Whether it must match the whole text.", default=False)
     of: TextSource = optional(OF_ANSWER, default="answer")
 
@@ -231,7 +231,7 @@ class NotMatchesEntry(CheckEntry):
     """No pattern matches in any answer."""
 
     check: Literal["not_matches"] = Field(description=CHECK)
-    value: Texts = Field(description="RE2 patterns; flags as `(?i)`.")
+    value: Texts = Field(description="RE2 patterns.")
     full: bool = optional("Whether it must match the whole text.", default=False)
     of: TextSource = optional(OF_ANSWERS, default="answers")
 
