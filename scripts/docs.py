@@ -154,9 +154,9 @@ def exports_list() -> str:
 
 def conventions_list() -> str:
     """Return the conventions of telemetry that are read, as Markdown text."""
-    titles = sorted((one.title for one in CONVENTIONS), key=str.lower)
-    common = sorted(one.title for one in CONVENTIONS if one.in_agentevals)
-    return f"{', '.join(titles)}.\n\nagentevals 0.11.0 reads only {', '.join(common)}."
+    conventions = sorted(CONVENTIONS, key=lambda one: one.title.lower())
+    titles = (f"{one.title}{'*' * one.in_agentevals}" for one in conventions)
+    return f"{', '.join(titles)}. (*: all that agentevals 0.11.0 reads)"
 
 
 def _options() -> list[Option]:
