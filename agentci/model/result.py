@@ -419,8 +419,12 @@ class CheckResult(Struct, frozen=True, kw_only=True):
 
     @property
     def score(self) -> float | None:
-        """The score of its judgement; None without a judgement or a score."""
-        return None if self.judgement is None else self.judgement.score
+        """The score of its judgement; None without one, and where nothing was evaluated.
+
+        Evaluators of agentevals give the score 0 with the status "not evaluated".
+        """
+        is_skipped = self.status == "skipped" and self.evaluator.better != "unknown"
+        return None if self.judgement is None or is_skipped else self.judgement.score
 
     @property
     def is_measurement(self) -> bool:

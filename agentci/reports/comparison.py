@@ -321,15 +321,17 @@ _GROUPS: Final[dict[str, Callable[[EvaluatorComparison], tuple[CheckChange, ...]
 
 
 def describe_change(change: CheckChange) -> str:
-    """Describe the change of a check: ``1 → 0.5``, ``1 → skipped``, ``new → 0.5``."""
-    if change.status_before is None:
-        return f"new \N{RIGHTWARDS ARROW} {_format_score(change.after)}"
-    if change.status not in SCORED_STATUSES:
-        return f"{_format_score(change.before)} \N{RIGHTWARDS ARROW} {change.status}"
-    if change.before is None or change.after is None:
-        arrow = "\N{RIGHTWARDS ARROW}"
-        return f"{_format_score(change.before)} {arrow} {_format_score(change.after)}"
-    return format_score_pair(change.before, change.after)
+    """Describe the change of a check: ``1 → 0.5``, ``1 → skipped``, ``new → 0.5``.
+
+    Where there is no score, it is the status.
+    """
+    is_scored = change.status in SCORED_STATUSES
+    if is_scored and change.before is not None and change.after is not None:
+        return format_score_pair(change.before, change.after)
+    before = change.status_before or "new"
+    shown = before if change.before is None else format_score(change.before)
+    after = change.after if is_scored else None
+    return f"{shown} \N{RIGHTWARDS ARROW} {change.status if after is None else format_score(after)}"
 
 
 def format_note(change: CheckChange) -> str:

@@ -142,7 +142,7 @@ def _result(result: CheckResult, baseline: Mapping[str, BaselineCheck]) -> resul
         evaluator=evaluator.name,
         type=evaluator.type,
         status=result.status,
-        score=judgement.score,
+        score=result.score,
         criterion=evaluator.criterion,
         threshold=evaluator.threshold,
         better=evaluator.better,
