@@ -295,26 +295,39 @@ def _read_records(
     *,
     file: str,
     is_forced: bool,
-) -> Iterator[TelemetryRecord]:
+) -> Iterator[tuple[int, Iterable[TelemetryRecord]]]:
+    """Yield the lines of the documents, and their records."""
     has_bare_spans = False
     for part in parts:
         if isinstance(part, TextLine):
             if has_bare_spans:  # no exporter prints these to stdout: the file is broken
                 raise make_text_error(part, file)
-            yield SkippedInput(what="line of text", plural="lines of text")
+            skipped = SkippedInput(what="line of text", plural="lines of text")
+            yield part.line, (skipped,)
             continue
         has_bare_spans = has_bare_spans or (chosen is otlp and otlp.is_span(part.value))
-        try:
-            yield from chosen.read(part.value, names)
-        except DocumentFormatError as error:
-            if is_metrics(part.value):
-                continue
-            hint = error.hint or _SPANS_HINT
-            if is_forced and not error.hint:
-                hint = f"remove the trace format setting to detect the format; {hint}"
-            raise make_recording_error(file, str(error), hint=hint, line=part.line) from None
-        except RecursionError:
-            raise make_nesting_error(file, part.line) from None
+        yield part.line, _read_document(part, chosen, names, file=file, is_forced=is_forced)
+
+
+def _read_document(
+    document: Document,
+    chosen: TraceFormat,
+    names: ReadAttributes,
+    *,
+    file: str,
+    is_forced: bool,
+) -> Iterator[TelemetryRecord]:
+    try:
+        yield from chosen.read(document.value, names)
+    except DocumentFormatError as error:
+        if is_metrics(document.value):
+            return
+        hint = error.hint or _SPANS_HINT
+        if is_forced and not error.hint:
+            hint = f"remove the trace format setting to detect the format; {hint}"
+        raise make_recording_error(file, str(error), hint=hint, line=document.line) from None
+    except RecursionError:
+        raise make_nesting_error(file, document.line) from None
 
 
 def _choose_format(

@@ -230,7 +230,7 @@ def find_case_places(
     """Find a line of the diff for each case, by ``case_key``; cases without one are left out.
 
     It is the line of the eval case, else of the recorded run. Either reaches to where the next one
-    in its file starts. Telemetry has no lines: its runs start at line 1.
+    in its file starts. Traces start at the line of their JSON document.
     """
     cases = list_cases(results)
     starts = _list_starts(place for case in cases for place in _list_places(case))

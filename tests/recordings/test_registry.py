@@ -54,6 +54,15 @@ def lines(*documents: Any) -> str:
     return "\n".join(map(json.dumps, documents))
 
 
+@pytest.mark.parametrize("newline", ["\n", "\n\n"])
+def test_trace_starts_at_the_line_of_its_first_span(newline: str) -> None:
+    later = {**SPAN, "spanId": "s2"}
+    both = {"resourceSpans": [{"scopeSpans": [{"spans": [OTHER, later]}]}]}
+    text = newline.join(map(json.dumps, (EXPORT, both, EXPORT)))
+    assert [(one.id, one.line) for one in recorded(text)] == [("t1", 1), ("t2", 1 + len(newline))]
+    assert [tree.line for tree in read(text)] == [1, 1 + len(newline)]
+
+
 class TestContent:
     PACKED = gzip.compress(json.dumps(EXPORT).encode())
 

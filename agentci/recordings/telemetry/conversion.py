@@ -331,7 +331,7 @@ def _convert_views(
         key=key,
         conversation=find_conversation_id(trees),
         turns=tuple(map(_make_turn, partial_turns, uses)),
-        place=Place(file=first.file),
+        place=Place(file=first.file, line=first.line),
         eval_case_id=next((tree.eval_case_id for tree in trees if tree.eval_case_id), None),
         asked=next((tree.asked for tree in trees if tree.asked), ""),
         performance=_add_cost(

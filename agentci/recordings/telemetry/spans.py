@@ -242,6 +242,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
         logs: records with messages, in the file's order, including those without a known span.
         warnings: what was repaired, and what in the file could not be used.
         file: the recording's path, as shown to the user.
+        line: of the document with its first span.
         eval_case_id: id of the eval case that the recording names, from the first span in the
             file's order; a span's own attribute takes precedence over its resource's.
         asked, incomplete: as in ``Trace.asked`` and ``Trace.not_captured``, from the first resource
@@ -253,6 +254,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
     logs: tuple[LogRecord, ...]
     warnings: tuple[str, ...]
     file: str
+    line: int = 1
     eval_case_id: str | None = None
     asked: str = ""
     incomplete: str = ""
@@ -319,6 +321,7 @@ def merge_trees(first: SpanTree, second: SpanTree) -> SpanTree:
     whole = _make_tree(first.id, parts, second.warnings, first.file)
     return replace(
         whole,
+        line=first.line,
         eval_case_id=first.eval_case_id or second.eval_case_id,
         incomplete=first.incomplete or conflict,
     )

@@ -199,6 +199,7 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
     """The part of a file's trace that is kept in memory.
 
     Attributes:
+        line: of the document with its first span.
         chunks: numbers of its chunks of spans and log records, in the file's order.
         warnings: about what of the file was rejected or skipped.
         may_have_session: whether one of its spans names a session.
@@ -217,10 +218,11 @@ class StoredTrace(Struct, frozen=True, kw_only=True):
     is_model_call: bool = False
     labels: Mapping[str, frozenset[str]] = {}
     keeps_subagents_apart: bool = False
+    line: int = 1
 
 
 def store_traces(
-    records: Iterable[TelemetryRecord],
+    documents: Iterable[tuple[int, Iterable[TelemetryRecord]]],
     *,
     file: str,
     spool: TraceSpool,
@@ -230,6 +232,7 @@ def store_traces(
     """Group the records of a file by trace.
 
     Args:
+        documents: the lines of the file's documents, and their records.
         label_names: attributes that select traces.
         keep_subagents_apart: whether agents that tools run are runs of their own.
 
@@ -238,12 +241,15 @@ def store_traces(
     """
     chunks: defaultdict[str, list[int]] = defaultdict(list)
     sessions: dict[str, bool] = {}
+    lines: dict[str, int] = {}
     active: set[str] = set()
     model_calls: dict[str, bool] = {}
     labels: defaultdict[str, dict[str, set[str]]] = defaultdict(dict)
     rejected: Counter[RejectedSpan | SkippedInput] = Counter()
     # Spans of one trace are mostly adjacent, so only one trace is held in memory at a time.
+    records = _RecordReader(documents)
     for trace_id, run in groupby(_drop_rejected(records, rejected), key=attrgetter("trace_id")):
+        line = records.line  # the run is read from its second record on
         read = list(run)
         if label_names:
             read = list(_take_labels(read, label_names, labels[trace_id]))
@@ -252,6 +258,7 @@ def store_traces(
             named = (
                 find_identifier((span.resource for span in spans), semconv.SESSION_NAME) is not None
             )
+            lines.setdefault(trace_id, line)
             sessions[trace_id] = named or sessions.get(trace_id, False)
             if trace_id not in active and any(map(is_agent_activity, spans)):
                 active.add(trace_id)
@@ -263,6 +270,7 @@ def store_traces(
         StoredTrace(
             id=trace_id,
             file=file,
+            line=lines[trace_id],
             chunks=tuple(chunks[trace_id]),
             warnings=rejections,
             may_have_session=may_have_session,
@@ -273,6 +281,19 @@ def store_traces(
         )
         for trace_id, may_have_session in sessions.items()
     ), rejections
+
+
+class _RecordReader:
+    """Iterates over the records of documents, and knows the line of the last one."""
+
+    def __init__(self, documents: Iterable[tuple[int, Iterable[TelemetryRecord]]]) -> None:
+        self._documents = documents
+        self.line = 1
+
+    def __iter__(self) -> Iterator[TelemetryRecord]:
+        for line, records in self._documents:
+            self.line = line
+            yield from records
 
 
 def _take_labels(
@@ -302,9 +323,10 @@ def _select_read(attributes: Mapping[str, Json], names: AttributeNames) -> Mappi
 def load_tree(recorded: StoredTrace, spool: TraceSpool) -> SpanTree:
     """Load all spans and log records of a trace."""
     records = [record for chunk in recorded.chunks for record in unpack_records(spool.read(chunk))]
-    return assemble_tree(
+    tree = assemble_tree(
         records, trace_id=recorded.id, rejections=recorded.warnings, file=recorded.file
     )
+    return replace(tree, line=recorded.line)
 
 
 def _drop_rejected(

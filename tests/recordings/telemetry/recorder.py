@@ -138,7 +138,7 @@ def shown(*answered: Message) -> Any:
 
 
 def read(*records: TelemetryRecord, file: str = "run.json") -> tuple[StoredTrace, ...]:
-    return store_traces(records, file=file, spool=SPOOL)[0]
+    return store_traces([(1, records)], file=file, spool=SPOOL)[0]
 
 
 def trees(*records: TelemetryRecord, file: str = "run.json") -> tuple[SpanTree, ...]:

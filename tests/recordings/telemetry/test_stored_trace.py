@@ -71,7 +71,7 @@ def test_packed_traces_are_equal_after_unpacking(trace: Trace) -> None:
 def test_selecting_attribute_keeps_log_records() -> None:
     records = (span("a", {"k": 1}, resource={"service.name": "s"}), log("a", "message", {}))
     [stored], _ = store_traces(
-        records, file="run.json", spool=SPOOL, label_names={"k", "service.name", "missing"}
+        [(1, records)], file="run.json", spool=SPOOL, label_names={"k", "service.name", "missing"}
     )
     assert stored.labels == {"k": {"1"}, "service.name": {"s"}}
     [chunk] = stored.chunks
