@@ -26,7 +26,7 @@ from agentci.reports import workflow_commands
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.job_summary import MAX_BYTES, SummaryReport
-from agentci.reports.junit import JUnitReport
+from agentci.reports.junit import JUnitReport, sum_seconds
 from agentci.reports.problems import render_problems
 from agentci.reports.registry import REPORT_WRITERS, ReportWriter, make_report_writers
 from agentci.reports.report_format import Verdict, get_verdict
@@ -37,12 +37,19 @@ if TYPE_CHECKING:
 
 
 LOGS_PATH: Final = "/v1/logs"
+MILLISECONDS: Final = 1000
 _MAX_RESPONSE_BYTES: Final = 64 * 1024
 _OK: Final = 200
 
 
-def publish_report(report: Report, settings: Settings, session: Session) -> Report:
+def publish_report(
+    report: Report, settings: Settings, session: Session, *, started: float | None = None
+) -> Report:
     """Write, print and post the report without the secrets of the run, files first.
+
+    Args:
+        started: when the run began, in seconds since 1970; None if only the time of its checks is
+            known.
 
     Returns:
         The published report, with an error for each file that could not be written.
@@ -62,8 +69,15 @@ def publish_report(report: Report, settings: Settings, session: Session) -> Repo
         dialect=settings.junit_dialect,
         attachment="" if github.active else _find_attachment(settings, workspace),
     )
+    stop = time.time()
+    start = stop - sum_seconds(report.results) if started is None else started
     writers = make_report_writers(
-        junit=junit, summary=summary, comment=comment, formats=settings.formats
+        junit=junit,
+        summary=summary,
+        comment=comment,
+        formats=settings.formats,
+        start=round(start * MILLISECONDS),
+        stop=round(stop * MILLISECONDS),
     )
     if errors := _write_reports(report, writers, settings, workspace):
         report = _add_write_problems(report, errors)

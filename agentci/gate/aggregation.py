@@ -34,7 +34,7 @@ NORMAL_CRITICAL_VALUE_95: Final = 1.96
 STRATEGY_LABELS: Final[dict[TrialStrategy, str]] = {
     "pass_at_k": "best",
     "mean": "mean",
-    "confidence_interval": "95 % confidence bound",
+    "confidence_interval": "95% confidence bound",
 }
 
 

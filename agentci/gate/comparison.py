@@ -102,7 +102,7 @@ class _TestedEvaluator(Struct, frozen=True):
     Attributes:
         samples: one for each test, if any: the compared checks, and these with all others.
         shown: the sample of the means, the interval and the power.
-        cases: the number of its checks as text.
+        scores: of its checks, as shown.
         can_drop: the number of groups whose score can drop by more than is allowed.
         comparable_drops: whether the mean score of the compared checks dropped.
         drops: whether the mean score dropped by more than is allowed if checks that are not
@@ -114,7 +114,7 @@ class _TestedEvaluator(Struct, frozen=True):
     thresholds: RegressionThresholds
     samples: tuple[_Sample, ...] = ()
     shown: _Sample = _Sample((), 0.0)
-    cases: str = ""
+    scores: tuple[_PairedScore, ...] = ()
     can_drop: int = 0
     comparable_drops: bool = False
     drops: bool = False
@@ -197,19 +197,25 @@ def describe_outcome(comparison: EvaluatorComparison) -> str:
 
 NEWLY_FAILING: Final = "newly failing"
 NO_LONGER_EVALUATED: Final = "no longer evaluated"
-SCORE_FELL: Final = "whose score fell"
+SCORE_FELL: Final = "with a lower score"
 FIXED: Final = "fixed"
 NOT_EVALUATED: Final = "not evaluated"
 
 
-def list_changes(evaluators: Sequence[EvaluatorComparison]) -> Iterator[tuple[str, int, str]]:
+def list_changes(
+    evaluators: Sequence[EvaluatorComparison], *, noun: str = ""
+) -> Iterator[tuple[str, int, str]]:
     """Yield the groups of changed checks that have any: name, number, and the name with details.
 
     The details say what happened to checks: "no longer evaluated (6 removed, 2 skipped)".
+
+    Args:
+        noun: of what the details always count; empty to count only different ones.
     """
     gone = Counter(each.status for found in evaluators for each in found.no_longer_evaluated)
-    parts = ", ".join(f"{count:,} {status}" for status, count in gone.items())
-    how = next(iter(gone)) if len(gone) == 1 else parts
+    counts = ((format_count(count, noun) if noun else f"{count:,}", s) for s, count in gone.items())
+    parts = ", ".join(f"{count} {status}" for count, status in counts)
+    how = next(iter(gone)) if len(gone) == 1 and not noun else parts
     groups = {
         NEWLY_FAILING: sum(len(each.newly_failing) for each in evaluators),
         NO_LONGER_EVALUATED: gone.total(),
@@ -308,7 +314,7 @@ def _pair_scores(
         required=result.evaluator.required,
         classes=count_classes(checks),
         pairs=len(scores),
-        before=_mean_or_none([each.before for each in scores]),
+        before=_mean_or_none([each.before for each in scores] or _list_removed_scores(checks)),
         after=_mean_or_none([each.after for each in scores]) if is_evaluated else None,
         newly_failing=tuple(find_newly_failing(checks)),
         no_longer_evaluated=tuple(find_no_longer_evaluated(checks, allowed)),
@@ -317,6 +323,7 @@ def _pair_scores(
         p_value=None,
         outcome="pass",
         reason="",
+        max_regression=None if thresholds is NO_THRESHOLDS else thresholds.max_drop,
     )
     if not scores:
         reason = _explain_no_pairs(comparison)
@@ -329,7 +336,7 @@ def _pair_scores(
         thresholds,
         samples=tuple(_make_sample(each, thresholds.max_drop) for each in tested),
         shown=shown,
-        cases=_format_tested(scores),
+        scores=tuple(scores),
         can_drop=_count_droppable(scores, thresholds.max_drop),
         comparable_drops=_make_sample(
             [each for each in scores if each.comparable], thresholds.max_drop
@@ -461,7 +468,7 @@ def _decide_outcome(
         )
     comparison = replace(comparison, p_value=p_value, adjusted_for=family)
     comparison = _add_power(comparison, tested, alpha)
-    scores, cases = f"mean score {_format_means(comparison)}", tested.cases
+    scores, cases = f"mean score {_format_means(comparison)}", _format_tested(tested)
     shown_p, drops = format_p_value(p_value, family), any(each.drops for each in tested.samples)
     if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
         others = any(each.status != "errored" for each in comparison.worse)
@@ -536,11 +543,13 @@ def _explain_cases_needed(tested: _TestedEvaluator, needed: int, alpha: float) -
     return "" if count is None else f"; needs about {format_count(count, 'case')}"
 
 
-def _format_tested(scores: Sequence[_PairedScore]) -> str:
-    """Format the number of checks, also of those that are not comparable: "20 cases, 8 changed"."""
-    others = Counter(each.check_class for each in scores if not each.comparable)
+def _format_tested(tested: _TestedEvaluator) -> str:
+    """Format what was tested: "20 cases, 8 changed, max_regression 0.05"."""
+    others = Counter(each.check_class for each in tested.scores if not each.comparable)
     counts = (f"{count:,} {name.replace('_', ' ')}" for name, count in others.items())
-    return ", ".join([format_count(len(scores), "case"), *counts])
+    allowed = tested.comparison.max_regression
+    limit = [] if allowed is None else [f"max_regression {allowed:g}"]
+    return ", ".join([format_count(len(tested.scores), "case"), *counts, *limit])
 
 
 def _format_removed(count: int) -> str:
@@ -583,6 +592,13 @@ def _score_or_pass(result: CheckResult) -> float:
     if result.score is None or result.evaluator.better == "lower":
         return _pass(result)
     return result.score
+
+
+def _list_removed_scores(checks: Sequence[ClassifiedCheck]) -> list[float]:
+    """List the scores in the baseline of an evaluator that only that has."""
+    removed = [each.before for each in checks if each.before and each.after is None]
+    scored = [_score_or_pass(each) for each in removed if _has_score(each)]
+    return scored if len(removed) == len(checks) else []
 
 
 def _mean_or_none(scores: Sequence[float]) -> float | None:
@@ -629,13 +645,27 @@ def find_regression_reasons(
         yield GateReason("lost", text)
 
 
+MAX_LOST: Final = 3
+
+
 def list_lost(comparison: Comparison) -> list[str]:
-    """List how many required checks are no longer evaluated; empty for none."""
+    """List required evaluators that evaluate nothing any more, then the number of other checks.
+
+    Those passed in the baseline. Empty if all required checks are still evaluated.
+    """
     required = [each for each in comparison.evaluators if each.required]
-    return [
-        f"{count:,} {label}"
-        for name, count, label in list_changes(required)
+    several = len({each.config for each in comparison.evaluators}) > 1
+    lost = [each for each in required if find_lost_status(each)][:MAX_LOST]
+    texts = [
+        f"{each.evaluator}{f' of {each.config}' if several else ''} {label}"
+        for each in lost
+        for name, _, label in list_changes([each], noun="check")
         if name == NO_LONGER_EVALUATED
+    ]
+    others = list_changes([each for each in required if each not in lost])
+    more = "other " if texts else ""
+    return texts + [
+        f"{count:,} {more}{label}" for name, count, label in others if name == NO_LONGER_EVALUATED
     ]
 
 

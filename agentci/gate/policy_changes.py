@@ -35,6 +35,7 @@ CONFIG_KEYS: Final = {
 }
 
 LOOSER: Final = "the policy is looser than the base's"
+MAYBE_LOOSER: Final = "the policy was edited, and may be looser than the base's"
 # They decide about the comparison, not about checks.
 SWITCHES: Final = ("gate.on_loosened", "gate.policy")
 # First word of the names of lower limits of checks.
@@ -222,9 +223,26 @@ def find_policy_reasons(comparison: PolicyComparison | None) -> Iterator[GateRea
             for each in failing
         ]
         listed = "; ".join(truncate.truncate_list(texts, MAX_SHOWN))
-        yield GateReason("failed", f"{LOOSER}: {listed}")
-    if others := len(comparison.loosened) - len(failing):
-        yield GateReason("remark", f"{LOOSER} ({format_count(others, 'change')})", listed=True)
+        yield GateReason("failed", f"{_choose_summary(failing)}: {listed}")
+    if others := [each for each in comparison.loosened if not each.fails]:
+        yield GateReason("remark", summarize_changes(others), listed=True)
+
+
+def summarize_changes(changes: Sequence[PolicyChange]) -> str:
+    """Summarize changes: ``the policy is looser than the base's (2 changes, 1 edit)``."""
+    edits = sum(each.kind == "edited" for each in changes)
+    counts = {"change": len(changes) - edits, "edit": edits}
+    parts = [format_count(count, noun) for noun, count in counts.items() if count]
+    return f"{_choose_summary(changes)} ({', '.join(parts)})"
+
+
+def _choose_summary(changes: Sequence[PolicyChange]) -> str:
+    return LOOSER if has_looser(changes) else MAYBE_LOOSER
+
+
+def has_looser(changes: Sequence[PolicyChange]) -> bool:
+    """Whether one of the changes is surely looser, as an edit may be stricter."""
+    return any(each.kind != "edited" for each in changes)
 
 
 def _compare_gates(base: Gate, head: Gate) -> Iterator[PolicyChange]:

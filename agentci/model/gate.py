@@ -251,7 +251,7 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
         classes: the number of its checks by class.
         pairs: the number of checks that take part in the test.
         before, after: their mean scores; None without any, or if this run evaluated none of the
-            evaluator's checks.
+            evaluator's checks. If only the baseline has the evaluator, of its checks there.
         newly_failing: checks that fail now and did not in the baseline, or that only this run has.
         no_longer_evaluated: checks that passed in the baseline, and errored, were skipped or are
             removed now.
@@ -267,6 +267,7 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
         detectable_drop: the drop that this comparison finds significant with a probability of 80%,
             0 to 1; None if no test was made.
         only_errors: whether only errors are a drop, which do not show that the agent got worse.
+        max_regression: the allowed drop; None if the config sets none.
     """
 
     config: str
@@ -289,6 +290,7 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
     detectable_drop: float | None = None
     adjusted_for: int = 1
     only_errors: bool = False
+    max_regression: float | None = None
 
     @property
     def worse(self) -> tuple[CheckChange, ...]:

@@ -213,7 +213,7 @@ class TrialSettings(Struct, frozen=True, kw_only=True):
 
     Attributes:
         count: maximum number of runs per case.
-        strategy: use the best run, the mean of all, or the lower end of the 95 % confidence
+        strategy: use the best run, the mean of all, or the lower end of the 95% confidence
             interval.
         cost_limit_usd: stop running a case once its runs have cost this much.
     """

@@ -32,6 +32,9 @@ from agentci.reports.workflow_commands import NO_DIFF, Annotation, DiffLines
 MAX_CASES = 5
 MAX_LINES = 8
 MAX_LINE = 300
+# Of a title.
+MAX_NAMES = 3
+MAX_NAME = 60
 
 
 def make_annotations(report: Report, diff: DiffLines = NO_DIFF) -> tuple[Annotation, ...]:
@@ -104,14 +107,37 @@ def _annotate_cases(
             found.setdefault(place, []).append(outcome)
     counts = {place: sum(len(each.problems) for each in group) for place, group in found.items()}
     for place, group in sorted(found.items(), key=lambda item: -counts[item[0]]):
-        required = any(each.evaluator.required for case in group for each in case.problems)
-        name = group[0].summary.id if len(group) == 1 else format_count(len(group), "case")
+        problems = [each for case in group for each in case.problems]
+        required = any(each.evaluator.required for each in problems)
         yield Annotation(
             level="error" if required and report.decision.is_failure else "warning",
-            title=f"{name}: {format_count(counts[place], 'check')} did not pass",
+            title=_title_cases(group, problems),
             message="\n".join(_list_cases(group, report)),
             place=place,
         )
+
+
+def _title_cases(group: Sequence[CaseOutcome], problems: Sequence[CheckResult]) -> str:
+    """Make the title of cases: ``refund > tone failed``, ``refund: tone, calls did not pass``."""
+    if len(problems) == 1:
+        return _title_check(problems[0])
+    names = _join_names([*dict.fromkeys(each.evaluator.name for each in problems)])
+    if len(group) == 1:
+        return f"{_shorten_name(group[0].summary.id)}: {names} did not pass"
+    cases, checks = format_count(len(group), "case"), format_count(len(problems), "check")
+    return f"{cases}: {checks} did not pass ({names})"
+
+
+def _title_check(result: CheckResult) -> str:
+    return f"{_shorten_name(result.case.id)} > {result.evaluator.name} {result.status}"
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return ", ".join(truncate.truncate_list([*map(_shorten_name, names)], MAX_NAMES))
+
+
+def _shorten_name(name: str) -> str:
+    return truncate.short(name, MAX_NAME)
 
 
 def _list_cases(group: Sequence[CaseOutcome], report: Report) -> Iterator[str]:
@@ -144,7 +170,8 @@ def _annotate_failing(
         *_list_failed(sort_worst_first(filter_by_status(results, "failed"))),
         *_list_errored(filter_by_status(results, "errored")),
     )
-    return _make_annotation(checks, "error" if failing else "warning", _count(checks), lines)
+    title = _title_failing(checks, results)
+    return _make_annotation(checks, "error" if failing else "warning", title, lines)
 
 
 def _annotate_skipped(checks: EvaluatorChecks) -> Annotation:
@@ -155,19 +182,31 @@ def _annotate_skipped(checks: EvaluatorChecks) -> Annotation:
         for (_, _, reason), cases in group_by_reason(checks.results).items()
     )
     skipped = f"{format_count(checks.totals.skipped, 'check')} skipped"
-    return _make_annotation(checks, "warning", skipped, lines)
+    title = f"{checks.representative.evaluator.name}: {skipped}"
+    return _make_annotation(checks, "warning", title, lines)
 
 
 def _make_annotation(
-    checks: EvaluatorChecks, level: Severity, counts: str, lines: Iterable[str]
+    checks: EvaluatorChecks, level: Severity, title: str, lines: Iterable[str]
 ) -> Annotation:
     evaluator = checks.representative.evaluator
     return Annotation(
         level=level,
-        title=f"{evaluator.name}: {counts}",
+        title=title,
         message="\n".join(lines),
         place=place_in_file(evaluator.place),
     )
+
+
+def _title_failing(checks: EvaluatorChecks, results: Sequence[CheckResult]) -> str:
+    """Make the title of an evaluator: ``refund > tone failed``, ``tone: 2 of 9 checks failed``.
+
+    It names the first cases of ``results``, which the annotation lists.
+    """
+    if checks.totals.failed + checks.totals.errored == 1:
+        return _title_check(results[0])
+    cases = [*dict.fromkeys(each.case.id for each in results)]
+    return f"{checks.representative.evaluator.name}: {_count(checks)} ({_join_names(cases)})"
 
 
 def _count(checks: EvaluatorChecks) -> str:

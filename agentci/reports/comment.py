@@ -17,7 +17,6 @@ from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import check_text, report_format, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
-from agentci.reports.outcomes import format_metrics, summarize_metrics
 from agentci.reports.policy import make_policy_section
 
 # A character takes at least one byte. The rest is room for the marker that the poster adds.
@@ -73,8 +72,8 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         parts = [f"[{name}]({url})" for name, url in links.items() if url]
         if self.commit:
             parts.append(f"commit {self.commit[:SHORT_COMMIT]}")
-        if metrics := markdown_prose(format_metrics(summarize_metrics(report))):
-            parts.append(metrics)
+        if amounts := sections.render_further_amounts(report):
+            parts.append(amounts)
         return f"{SEPARATOR.join(parts)}\n\n" if parts else ""
 
 
@@ -113,7 +112,7 @@ def _evaluators(report: Report, *, several: bool) -> sections.Section:
     for name, each in by_name.items():
         if name not in names:
             removed.setdefault((each.config, "") if each.config in gone else name, []).append(each)
-    mean = "Mean score (change)" if by_name else "Mean score"
+    mean = f"Mean score {baseline_text.CHANGE}" if by_name else "Mean score"
     columns = [*(["Config"] if several else []), "Evaluator", "Passed", mean, "Threshold"]
     ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
     if by_name:
@@ -139,7 +138,7 @@ def _render_row(
     several: bool,
 ) -> str:
     totals, result = checks.totals, checks.representative
-    advisory = "" if result.evaluator.required else " (advisory)"
+    advisory = "" if result.evaluator.required else baseline_text.ADVISORY
     compared = by_name.get((result.config, result.evaluator.name))
     icon = sections.choose_icon(checks, report, compared)
     others = [
@@ -154,7 +153,7 @@ def _render_row(
         *([markdown_code(report_format.format_path(result.config))] if several else []),
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
         _format_passed(totals.passed, evaluated, others),
-        "" if (mean := baseline_text.format_score_change(score, compared)) == "-" else mean,
+        baseline_text.format_score_change(score, compared) or report_format.name_no_score(totals),
         markdown_prose(result.evaluator.criterion),
     ]
     if by_name:
@@ -172,9 +171,11 @@ def _render_removed(
     icons = {sections.choose_removed_icon(each, report) for each in removed}
     icon = sections.CROSS if sections.CROSS in icons else sections.WARNING
     all_of = f"all {len(removed):,} evaluators" if len(removed) > 1 else ""
+    name = markdown_code(removed[0].evaluator)
+    own = name if removed[0].required else f"{name}{baseline_text.ADVISORY}"
     cells = [
         *([markdown_code(report_format.format_path(removed[0].config))] if several else []),
-        f"{icon} {all_of or markdown_code(removed[0].evaluator)}",
+        f"{icon} {all_of or own}",
         "removed",
         *("", ""),
         markdown_prose(baseline_text.format_groups(*removed)),
@@ -183,6 +184,8 @@ def _render_removed(
 
 
 def _format_passed(passed: int, evaluated: int, others: Sequence[str]) -> str:
+    if not evaluated:
+        return f"none evaluated: {', '.join(others)}"
     return f"{passed:,} of {evaluated:,}" + (f" ({', '.join(others)})" if others else "")
 
 

@@ -19,7 +19,6 @@ from agentci.gate.comparison import (
     NEWLY_FAILING,
     NO_LONGER_EVALUATED,
     REMOVED,
-    SCORE_FELL,
     UNCHANGED,
     describe_outcome,
     find_lost_status,
@@ -31,7 +30,8 @@ from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorC
 from agentci.model.result import SCORED_STATUSES
 from agentci.reports.report_format import MAX_NAMES, format_path
 
-COLUMNS: Final = ("evaluator", "checks", "baseline", "now", "outcome", "changed checks")
+CHANGE: Final = "(change, 95% interval)"
+COLUMNS: Final = ("evaluator", "checks", "baseline", f"now {CHANGE}", "outcome", "changed checks")
 # Smaller changes of a score are not shown.
 MIN_CHANGE: Final = 0.005
 
@@ -51,15 +51,21 @@ def format_evaluator(compared: EvaluatorComparison, comparison: Comparison) -> s
     )
 
 
-def format_cells(compared: EvaluatorComparison, comparison: Comparison) -> tuple[str, ...]:
+ADVISORY: Final = " (advisory)"
+
+
+def _format_cells(
+    compared: EvaluatorComparison, comparison: Comparison, write: Callable[[str], str]
+) -> tuple[str, ...]:
     """Format the table cells of an evaluator, in the order of ``COLUMNS``."""
+    name = write(format_evaluator(compared, comparison))
     return (
-        format_evaluator(compared, comparison),
+        name if compared.required else f"{name}{ADVISORY}",
         f"{compared.pairs:,}",
         _format_score(compared.before),
-        format_score_change(compared.after, compared),
+        format_score_change(compared.after, compared) or "-",
         label_outcome(compared),
-        format_groups(compared) or "-",
+        format_groups(compared) or "none",
     )
 
 
@@ -71,8 +77,12 @@ def find_compared(
     return next((e for e in evaluators if (e.config, e.evaluator) == (config, evaluator)), None)
 
 
-def list_rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """List the table cells of each evaluator; one row for a config that only one run has."""
+def list_rows(comparison: Comparison, write: Callable[[str], str] = str) -> list[tuple[str, ...]]:
+    """List the table cells of each evaluator; one row for a config that only one run has.
+
+    Args:
+        write: escapes the name of an evaluator.
+    """
     whole = dict.fromkeys(find_gone_configs(comparison), REMOVED)
     whole |= dict.fromkeys(find_new_configs(comparison), NEW)
     rows: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -80,10 +90,10 @@ def list_rows(comparison: Comparison) -> list[tuple[str, ...]]:
         if each.config in whole:
             own = [other for other in comparison.evaluators if other.config == each.config]
             name = format_whole_config(own)
-            row = (name, "0", "-", "-", whole[each.config], format_groups(*own) or "-")
+            row = (write(name), "0", "-", "-", whole[each.config], format_groups(*own) or "none")
             rows[each.config, ""] = row
         else:
-            rows[each.config, each.evaluator] = format_cells(each, comparison)
+            rows[each.config, each.evaluator] = _format_cells(each, comparison, write)
     return [*rows.values()]
 
 
@@ -99,15 +109,15 @@ def format_groups(*evaluators: EvaluatorComparison) -> str:
 
 
 def format_score_change(score: float | None, compared: EvaluatorComparison | None) -> str:
-    """Format a mean score with its change: ``0.91 (\u22120.04, 95 %: \u22120.07 to \u22120.01)``.
+    """Format a mean score with its change: ``0.91 (\u22120.04, \u22120.07 to \u22120.01)``.
 
-    The change and its 95 % interval are those of the checks of both runs. Without a change of at
+    The change and its 95% interval are those of the checks of both runs. Without a change of at
     least ``MIN_CHANGE``, both are left out. An evaluator that evaluates nothing any more has no
-    score: ``skipped``.
+    score: ``skipped``. Empty without a score.
     """
     if compared is not None and (lost := find_lost_status(compared)):
         return lost
-    shown = "-" if score is None else format_score(score)
+    shown = "" if score is None else format_score(score)
     if compared is None or compared.before is None or compared.after is None:
         return shown
     change = compared.after - compared.before
@@ -117,7 +127,7 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
     if low is None or high is None:
         return f"{shown} ({format_signed(change)})"
     interval = f"{format_signed(low)} to {format_signed(high)}"
-    return f"{shown} ({format_signed(change)}, 95 %: {interval})"
+    return f"{shown} ({format_signed(change)}, {interval})"
 
 
 def format_outcome(compared: EvaluatorComparison) -> str:
@@ -217,6 +227,7 @@ def _list_outcomes(comparison: Comparison, reasons: Sequence[str]) -> Iterator[s
 
 def _list_notes_on_numbers(comparison: Comparison) -> Iterator[str]:
     """Yield how to read the mean scores, the p-values and the power of the tests."""
+    yield from _list_allowed_drops(comparison)
     if any(_counts_lost_checks(each) for each in comparison.evaluators):
         yield "in these mean scores, checks that are no longer evaluated count as 0"
     if any(each.adjusted_for > 1 for each in comparison.evaluators):
@@ -227,10 +238,25 @@ def _list_notes_on_numbers(comparison: Comparison) -> Iterator[str]:
     detectable = ", ".join(
         f"{format_number(each.detectable_drop, 2)} ({format_evaluator(each, comparison)})"
         for each in comparison.evaluators
-        if each.detectable_drop is not None
+        if each.detectable_drop is not None and each.after is not None
     )
     if detectable:
         yield f"smallest drop that this run would detect with 80% probability: {detectable}"
+
+
+def _list_allowed_drops(comparison: Comparison) -> Iterator[str]:
+    """Yield with what the drops of the mean scores were compared."""
+    allowed: dict[float | None, dict[str, None]] = {}
+    for each in comparison.evaluators:
+        if each.p_value is not None:
+            allowed.setdefault(each.max_regression, {})[format_path(each.config)] = None
+    for limit, configs in allowed.items():
+        of = f" in {', '.join(truncate.truncate_list([*configs], MAX_NAMES))}"
+        where = of if len(allowed) > 1 else ""
+        if limit is None:
+            yield f"drops are tested against 0 and only reported: no max_regression is set{where}"
+        else:
+            yield f"drops are tested against max_regression {limit:g}{where}"
 
 
 def _counts_lost_checks(compared: EvaluatorComparison) -> bool:
@@ -315,7 +341,7 @@ def group_changes(comparison: Comparison) -> list[tuple[str, str, str, list[str]
 _GROUPS: Final[dict[str, Callable[[EvaluatorComparison], tuple[CheckChange, ...]]]] = {
     NEWLY_FAILING: lambda each: each.newly_failing,
     NO_LONGER_EVALUATED: lambda each: each.no_longer_evaluated,
-    SCORE_FELL: lambda each: each.score_fell,
+    "lower score": lambda each: each.score_fell,
     FIXED: lambda each: each.fixed,
 }
 

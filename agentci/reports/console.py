@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import format_count, format_score
+from agentci._util.text.format import format_score
 from agentci._util.text.suggest import shorten_commit
 from agentci.gate.comparison import list_lost
-from agentci.gate.policy_changes import LOOSER
+from agentci.gate.policy_changes import summarize_changes
 from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Problem
@@ -45,6 +45,7 @@ from agentci.reports.report_format import (
     has_several_configs,
     is_invalid_input,
     list_case_names,
+    name_no_score,
 )
 from agentci.reports.workflow_commands import render_group
 
@@ -165,8 +166,8 @@ def _sections(
 
 
 def _choose_policy_title(policy: PolicyComparison) -> str:
-    count = format_count(len(policy.loosened), "change")
-    return f"Warning: {LOOSER} ({count})" if policy.loosened else POLICY_TITLE
+    found = policy.loosened
+    return f"Warning: {summarize_changes(found)}" if found else POLICY_TITLE
 
 
 def _problems(report: Report, *, quiet: bool) -> tuple[str, Sequence[str]]:
@@ -233,12 +234,12 @@ def list_changed_checks(comparison: Comparison) -> Iterator[str]:
 def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
     totals, result = checks.totals, checks.representative
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
-    advisory = "" if result.evaluator.required else " (advisory)"
+    advisory = "" if result.evaluator.required else baseline_text.ADVISORY
     return (
         _cell(format_path(result.config)),
         f"{_cell(result.evaluator.name)}{advisory}",
         *(f"{each:,}" for each in counts),
-        "-" if totals.score is None else format_score(totals.score),
+        name_no_score(totals) if totals.score is None else format_score(totals.score),
         _cell(result.evaluator.criterion),
     )
 

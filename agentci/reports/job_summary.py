@@ -20,14 +20,15 @@ from agentci._util.text.escape import (
     markdown_row,
 )
 from agentci._util.text.format import format_number
-from agentci.model.gate import Comparison
+from agentci.gate.comparison import find_lost_status
+from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
 from agentci.reports import report_format, sections, workflow_commands
 from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.comparison import find_compared
 from agentci.reports.differences import TurnCalls, find_unmatched_turns
-from agentci.reports.outcomes import format_metrics, summarize_metrics, summarize_repeats
+from agentci.reports.outcomes import summarize_repeats
 from agentci.reports.policy import make_policy_section
 from agentci.reports.report_format import format_mean_score, format_pass_rate
 
@@ -57,8 +58,8 @@ def render_chart(report: Report) -> str:
     """
     several = report_format.has_several_configs(report.results)
     comparisons = report.comparison.evaluators if report.comparison else ()
-    paired = [_ChartBar(one.config, one.evaluator, one.after, one.before) for one in comparisons]
-    paired = [bar for bar in paired if _is_drawn(bar.score) and _is_drawn(bar.before)]
+    paired = [bar for bar in map(_make_paired_bar, comparisons) if _is_drawn(bar.before)]
+    paired = [bar for bar in paired if _is_drawn(bar.score)]
     if MIN_BARS <= len(paired) <= MAX_BARS:
         title = "Mean score of the checks in both runs (line: baseline)"
         return _render_mermaid(title, paired, several=several)
@@ -72,6 +73,13 @@ def render_chart(report: Report) -> str:
         if MIN_BARS <= len(bars) <= MAX_BARS
         else ""
     )
+
+
+def _make_paired_bar(compared: EvaluatorComparison) -> _ChartBar:
+    """Make the bar of an evaluator; one that evaluates nothing any more has 0, and says why."""
+    lost = find_lost_status(compared)
+    name = f"{compared.evaluator} ({lost})" if lost else compared.evaluator
+    return _ChartBar(compared.config, name, 0.0 if lost else compared.after, compared.before)
 
 
 def _is_drawn(score: float | None) -> bool:
@@ -137,10 +145,8 @@ def make_baseline_section(comparison: Comparison, reasons: Sequence[str]) -> sec
 def _table(comparison: Comparison) -> str:
     if not comparison.evaluators:
         return ""
-    rows = baseline_text.list_rows(comparison)
-    body = "".join(
-        markdown_row([markdown_code(name), *map(markdown_prose, others)]) for name, *others in rows
-    )
+    rows = baseline_text.list_rows(comparison, markdown_code)
+    body = "".join(markdown_row([name, *map(markdown_prose, others)]) for name, *others in rows)
     head = markdown_row([each.capitalize() for each in baseline_text.COLUMNS])
     return f"{head}{markdown_row(_RULER)}{body}\n"
 
@@ -240,9 +246,9 @@ class SummaryReport(Struct, frozen=True, kw_only=True):
 
 
 def _render_footer(report: Report, report_url: str) -> str:
-    metrics = markdown_prose(format_metrics(summarize_metrics(report)))
+    amounts = sections.render_further_amounts(report)
     link = f"[Report]({report_url})" if report_url else ""
-    return "".join(f"{line}\n\n" for line in (metrics, link) if line)
+    return "".join(f"{line}\n\n" for line in (amounts, link) if line)
 
 
 def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
@@ -286,7 +292,7 @@ def _evaluators(report: Report) -> sections.Section:
         report_format.has_several_configs(report.results),
     )
     columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped"]
-    columns += ["Pass rate (95 % CI)", "Mean score (95 % CI)", "Threshold"]
+    columns += ["Pass rate (95% interval)", "Mean score (95% interval)", "Threshold"]
     ruler = ["---", *["--:"] * 7, "---"]
     if several:
         columns, ruler = ["Config", *columns], ["---", *ruler]
@@ -307,13 +313,13 @@ def _render_row(checks: report_format.EvaluatorChecks, report: Report, *, severa
     compared = find_compared(report.comparison, result.config, result.evaluator.name)
     name = (
         f"{markdown_code(result.evaluator.name)}"
-        f"{'' if result.evaluator.required else ' (advisory)'}"
+        f"{'' if result.evaluator.required else baseline_text.ADVISORY}"
     )
     cells = [
         f"{sections.choose_icon(checks, report, compared)} {name}",
         *(f"{each:,}" for each in counts),
         format_pass_rate(stats),
-        format_mean_score(totals.score, stats),
+        format_mean_score(totals.score, stats) or report_format.name_no_score(totals),
         markdown_prose(result.evaluator.criterion),
     ]
     return markdown_row(

@@ -17,7 +17,12 @@ from agentci._util.text.format import format_number
 from agentci.gate.decision import compute_totals
 from agentci.model.result import CheckResult, Report, Status
 from agentci.model.values import COMMAND_LINE, JUnitFormat, Problem, replace
-from agentci.reports.check_text import format_headline, list_findings, split_lines
+from agentci.reports.check_text import (
+    format_headline,
+    format_reason,
+    list_findings,
+    split_lines,
+)
 from agentci.reports.outcomes import make_repeat_properties
 from agentci.reports.report_format import format_path, format_problem, place_in_file
 
@@ -49,10 +54,7 @@ def make_case_name(result: CheckResult, taken: Counter[str]) -> str:
 
     Ids may differ only in invisible characters or in the part that truncation removes.
     """
-    angle = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
-    return _number_name(
-        escape_attribute(f"{result.case.id} {angle} {result.evaluator.name}"), taken
-    )
+    return _number_name(escape_attribute(f"{result.case.id} > {result.evaluator.name}"), taken)
 
 
 def _number_name(name: str, taken: Counter[str]) -> str:
@@ -266,11 +268,15 @@ def _render_element(tag: str, attributes: Mapping[str, str], text: str = "") -> 
 
 
 def _format_message(result: CheckResult) -> str:
-    """Format the headline in one line; of several lines, keep the first and last."""
-    return (
-        escape_attribute(truncate.join_first_and_last(split_lines(format_headline(result))))
-        or result.status
-    )
+    """Format why the check has its outcome, then the headline, in one line.
+
+    Of a headline of several lines, keep the first and last.
+    """
+    headline = truncate.join_first_and_last(split_lines(format_headline(result)))
+    # A headline with a reason of the whole check starts with it.
+    reason = "" if result.status != "failed" or result.reason else format_reason(result)
+    message = f"{reason} ({headline})" if reason else headline
+    return _break_link(escape_attribute(message)) or result.status
 
 
 def _format_details(result: CheckResult) -> str:
@@ -321,15 +327,20 @@ def _list_properties(result: CheckResult) -> dict[str, str]:
 
 
 def _format_seconds(results: Iterable[CheckResult]) -> str:
-    return f"{math.fsum(r.seconds for r in results if 0 < r.seconds <= MAX_SECONDS):.3f}"
+    return f"{sum_seconds(results):.3f}"
+
+
+def sum_seconds(results: Iterable[CheckResult]) -> float:
+    """Sum the seconds that checks took, without impossible ones of another run."""
+    return math.fsum(each.seconds for each in results if 0 < each.seconds <= MAX_SECONDS)
 
 
 def _make_text(parts: Iterable[str]) -> str:
-    """Join lines as the text of an element.
-
-    GitLab would follow ``[[ATTACHMENT|path]]`` in it, so this is neutralised.
-    """
+    """Join lines as the text of an element."""
     text = truncate.characters("\n".join(line for line in parts if line), MAX_TEXT)
-    return escape.neutralize_commands(escape.escape_for_xml(text)).replace(
-        "[[ATTACHMENT", "[ [ATTACHMENT"
-    )
+    return _break_link(escape.neutralize_commands(escape.escape_for_xml(text)))
+
+
+def _break_link(text: str) -> str:
+    """Neutralise ``[[ATTACHMENT|path]]``, which GitLab would follow."""
+    return text.replace("[[ATTACHMENT", "[ [ATTACHMENT")

@@ -353,6 +353,24 @@ def format_metrics(metrics: ReportMetrics) -> str:
     return "; ".join(f"{text} {cases}".rstrip() for text, cases in parts)
 
 
+# A change of an amount from which it is shown beside the verdict.
+NOTABLE_SHARE: Final = 0.1
+
+
+def has_notable_change(metrics: ReportMetrics) -> bool:
+    """Whether the median latency, the tokens or the cost of the runs of both reports changed."""
+    now, before = metrics.common or _NOTHING, metrics.baseline or _NOTHING
+    pairs = (
+        (_find_median(now), _find_median(before)),
+        (_count_tokens(now), _count_tokens(before)),
+        (now.cost_usd, before.cost_usd),
+    )
+    return any(
+        after is not None and earlier and abs(after / earlier - 1) >= NOTABLE_SHARE
+        for after, earlier in pairs
+    )
+
+
 def _format_cases(every: int, compared: int) -> str:
     """Format ``in 11 of 12 cases``; empty if all or none are compared."""
     return f"in {compared:,} of {every:,} cases" if 0 < compared < every else ""
@@ -371,6 +389,10 @@ def format_seconds(milliseconds: float) -> str:
     return f"{format_number(milliseconds / 1000, 2)} s"
 
 
+def _find_median(amounts: RunAmounts) -> float | None:
+    return None if amounts.latency_ms is None else amounts.latency_ms.p50
+
+
 def _count_tokens(amounts: RunAmounts) -> int | None:
     return None if amounts.tokens is None else amounts.tokens.input + amounts.tokens.output
 
@@ -387,8 +409,12 @@ def _format_change(
     old, new = write(before), write(now)
     if old == new:
         return f"{new} (unchanged)"
-    share = f" ({round((now / before - 1) * 100):+,}%)" if before > 0 else ""
+    share = f" ({_format_share(now / before - 1)})" if before > 0 else ""
     return f"{old.partition(' ')[0]} \N{RIGHTWARDS ARROW} {new}{share}"
+
+
+def _format_share(change: float) -> str:
+    return f"{round(change * 100):+,}%".replace("-", "\N{MINUS SIGN}")
 
 
 _NOTHING: Final = RunAmounts(cases=0)

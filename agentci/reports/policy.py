@@ -5,12 +5,13 @@ from typing import Final
 
 from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_prose, markdown_row
-from agentci.gate.policy_changes import MAX_SHOWN, describe_change
+from agentci.gate.policy_changes import MAX_SHOWN, describe_change, has_looser
 from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.reports.report_format import format_path
 from agentci.reports.sections import Section
 
 LOOSER_TITLE: Final = "Looser than the base"
+EDITED_TITLE: Final = "Edited, and maybe looser than the base"
 POLICY_TITLE: Final = "Policy of the base"
 COLUMNS: Final = ("Change", "Base", "This run")
 CONFIG_COLUMN: Final = "Config"
@@ -19,7 +20,9 @@ MAX_CHANGES: Final = 50
 
 def choose_title(policy: PolicyComparison) -> str:
     """Choose the title of the section."""
-    return LOOSER_TITLE if policy.loosened else POLICY_TITLE
+    if not policy.loosened:
+        return POLICY_TITLE
+    return LOOSER_TITLE if has_looser(policy.loosened) else EDITED_TITLE
 
 
 def list_columns(policy: PolicyComparison) -> tuple[str, ...]:

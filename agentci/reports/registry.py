@@ -47,22 +47,32 @@ def make_report_writers(
     summary: SummaryReport,
     comment: CommentReport,
     formats: Sequence[FurtherFormat] = (),
+    start: int = 0,
+    stop: int = 0,
 ) -> tuple[ReportWriter, ...]:
-    """Return the writers of every run, with the user's settings, and those of further formats."""
+    """Return the writers of every run, with the user's settings, and those of further formats.
+
+    Args:
+        start, stop: of the run, in milliseconds since 1970.
+    """
     made = {**REPORT_WRITERS, "junit": junit, "summary": summary, "comment": comment}
-    return (*made.values(), *map(make_further_writer, formats))
+    further = (make_further_writer(each, start=start, stop=stop) for each in formats)
+    return (*made.values(), *further)
 
 
-def make_further_writer(name: FurtherFormat) -> ReportWriter:
+def make_further_writer(name: FurtherFormat, *, start: int = 0, stop: int = 0) -> ReportWriter:
     """Return the writer of a format that is only written on request.
 
     Each is imported here, as few runs need it.
+
+    Args:
+        start, stop: as in ``make_report_writers``.
     """
     from agentci.reports import further_formats  # noqa: PLC0415 (rarely used)
 
     match name:
         case "ctrf":
-            return further_formats.CtrfReport()
+            return further_formats.CtrfReport(start=start, stop=stop)
         case "csv":
             return further_formats.TableReport()
         case "otel":

@@ -36,8 +36,8 @@ class EvaluatorStats(Struct, frozen=True, kw_only=True):
 
     Attributes:
         pass_rate: 0 to 1; None without checks.
-        pass_rate_interval: at 95 %; None for too few groups.
-        score_interval: of the mean score, at 95 %; None for too few groups.
+        pass_rate_interval: at 95%; None for too few groups.
+        score_interval: of the mean score, at 95%; None for too few groups.
         groups: number of independent groups of cases.
     """
 
@@ -269,6 +269,12 @@ def format_totals(totals: Totals) -> str:
     )
     mean = "" if totals.score is None else f"; mean score {format_score(totals.score)}"
     return f"{format_count(totals.checks, 'check')}: {counts}{mean}"
+
+
+def name_no_score(totals: Totals) -> str:
+    """Say what an evaluator has instead of a mean score: ``skipped``, ``errored``."""
+    statuses: tuple[Status, ...] = ("skipped", "errored")
+    return next((each for each in statuses if getattr(totals, each) == totals.checks), "no score")
 
 
 def format_counts(report: Report) -> str:

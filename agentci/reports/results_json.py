@@ -325,7 +325,7 @@ class TotalsJson(_Json):
 
 
 class IntervalJson(_Json):
-    """A 95 % confidence interval."""
+    """A 95% confidence interval."""
 
     low: float
     high: float
@@ -540,7 +540,7 @@ class ChangeJson(_Json):
     ]
 
 
-class EvaluatorComparisonJson(_Json):
+class EvaluatorComparisonJson(_Json, kw_only=True):
     """The checks of one evaluator in both runs."""
 
     config: str
@@ -576,15 +576,18 @@ class EvaluatorComparisonJson(_Json):
     groups: Annotated[Count, _about("Number of independent groups of cases.")]
     change_low: Annotated[
         float | None,
-        _about("Lower end of the 95 % interval of the mean change; null below ten groups."),
+        _about("Lower end of the 95% interval of the mean change; null below ten groups."),
     ]
     change_high: Annotated[float | None, _about("Upper end of the interval.")]
     detectable_drop: Annotated[
         float | None,
-        _about("Drop found significant with 80 % probability; null if not tested."),
+        _about("Drop found significant with 80% probability; null if not tested."),
     ]
     adjusted_for: Annotated[Count, _about("Number of evaluators that `p_value` is adjusted for.")]
     only_errors: Annotated[bool, _about("Whether only errors are a drop, not what the agent did.")]
+    max_regression: Annotated[
+        float | None, _about("Allowed drop of the mean score; null if the config sets none.")
+    ] = None
 
 
 class ComparisonJson(_Json, kw_only=True):

@@ -18,7 +18,7 @@ from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
 from agentci.model.values import Problem, replace
 from agentci.reports.check_text import MAX_REASON, format_requirement
-from agentci.reports.comparison import describe_change
+from agentci.reports.comparison import ADVISORY, describe_change
 from agentci.reports.differences import FirstDifference
 from agentci.reports.failures import (
     FALLEN_TITLE,
@@ -34,7 +34,13 @@ from agentci.reports.failures import (
     list_fallen_scores,
     list_skipped,
 )
-from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
+from agentci.reports.outcomes import (
+    CaseOutcome,
+    format_metrics,
+    has_notable_change,
+    list_case_outcomes,
+    summarize_metrics,
+)
 from agentci.reports.report_format import (
     EvaluatorChecks,
     Verdict,
@@ -265,7 +271,7 @@ MAX_CHECKS: Final = 3
 
 
 def render_counts(report: Report, counts: str, run_url: str) -> str:
-    """Render how the checks ended, and on a second line how many changed.
+    """Render how the checks ended, how many changed, and a notable change of amounts, by line.
 
     Args:
         run_url: as in ``format_baseline``.
@@ -273,7 +279,15 @@ def render_counts(report: Report, counts: str, run_url: str) -> str:
     comparison = report.comparison
     baseline = "" if comparison is None else format_baseline(comparison, run_url)
     changes = format_change_line(report, baseline, bold="**")
-    return f"{counts}<br>\n{changes}\n\n" if changes else f"{counts}\n\n"
+    metrics = summarize_metrics(report)
+    amounts = markdown_prose(format_metrics(metrics)) if has_notable_change(metrics) else ""
+    return "<br>\n".join(filter(None, (counts, changes, amounts))) + "\n\n"
+
+
+def render_further_amounts(report: Report) -> str:
+    """Render latency, tokens and cost for the footer; empty if they are beside the verdict."""
+    metrics = summarize_metrics(report)
+    return "" if has_notable_change(metrics) else markdown_prose(format_metrics(metrics))
 
 
 def format_baseline(comparison: Comparison, run_url: str) -> str:
@@ -390,7 +404,7 @@ def _render_check(check: FailedCheck, *, several: bool) -> str:
     before = f" {check.before} \N{RIGHTWARDS ARROW}" if check.before else ""
     note = f"; {check.note}" if check.note else ""
     name = format_evaluator_name(check.result.config, evaluator.name, several=several)
-    name += "" if evaluator.required else " (advisory)"
+    name += "" if evaluator.required else ADVISORY
     reason = check.reason or ("no score" if check.result.score is None else "")
     why = f": {markdown_prose(reason)}" if reason else ""
     requirement = "" if why else f", {markdown_prose(format_requirement(check.result))}"
@@ -427,7 +441,7 @@ def make_fallen_scores_section(report: Report, report_url: str) -> Section:
         title="",
         noun="fallen score",
         blocks=(
-            f"- {format_case_link(each.change.case, report_url)}, "
+            f"- {format_case_link(each.change.case, report_url)} > "
             f"{markdown_code(each.evaluator)}: {describe_change(each.change)}\n"
             for each in found[:MAX_FALLEN_SCORES]
         ),

@@ -40,8 +40,8 @@ def test_regression_without_limit_does_not_fail_gate(tmp_path: Path, base: str) 
 def test_significant_regression_fails_gate(tmp_path: Path, base: str) -> None:
     ran = run(tmp_path, "--baseline", f"{base}/results.json", sunny=0, max_regression=0.1)
     assert ran.code == 1
-    verdict = "Quality gate failed: own regressed: mean score 1 → 0 (6 cases, p = 0.016)"
-    assert f"\n{verdict}\n" in ran.out
+    reason = "mean score 1 → 0 (6 cases, max_regression 0.1, p = 0.016)"
+    assert f"\nQuality gate failed: own regressed: {reason}\n" in ran.out
 
 
 def test_inconclusive_regression_fails_gate_only_if_configured(tmp_path: Path, base: str) -> None:

@@ -82,7 +82,8 @@ class TestPullRequest:
             "pull_request", MERGE, PULL_REQUEST, sunny=0, gate={"max_regression": 0.1}
         )
         assert ran.code == 1
-        verdict = "Quality gate failed: own regressed: mean score 1 → 0 (6 cases, p = 0.016)"
+        reason = "mean score 1 → 0 (6 cases, max_regression 0.1, p = 0.016)"
+        verdict = f"Quality gate failed: own regressed: {reason}"
         assert verdict in ran.out
 
     def test_fork_pull_request_is_compared_with_base(self, workflow: Workflow) -> None:

@@ -11,6 +11,7 @@ from agentci.gate.comparison import (
     describe_outcome,
     find_lost_status,
     find_regression_reasons,
+    list_lost,
 )
 from agentci.gate.decision import GateReason
 from agentci.model.case import CaseSummary
@@ -204,10 +205,14 @@ def test_inconclusive_drop_names_p_value_and_cases_needed() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "label"),
     [
-        ([1] * 5, [1] * 5, "unchanged: mean score 1 → 1 (5 cases)"),
-        ([0] * 5, [1] * 5, "improved: mean score 0 → 1 (5 cases)"),
-        ([1] * 5, [0.95] * 5, "allowed drop: mean score 1 → 0.95 (5 cases)"),
-        ([1] * 20, [0] * 20, "regressed: mean score 1 → 0 (20 cases, p < 0.001)"),
+        ([1] * 5, [1] * 5, "unchanged: mean score 1 → 1 (5 cases, max_regression 0.1)"),
+        ([0] * 5, [1] * 5, "improved: mean score 0 → 1 (5 cases, max_regression 0.1)"),
+        ([1] * 5, [0.95] * 5, "allowed drop: mean score 1 → 0.95 (5 cases, max_regression 0.1)"),
+        (
+            [1] * 20,
+            [0] * 20,
+            "regressed: mean score 1 → 0 (20 cases, max_regression 0.1, p < 0.001)",
+        ),
         ([1] * 3, [1] * 3, "has too few cases: 3 cases in both runs; at least 5 are needed"),
     ],
 )
@@ -281,16 +286,29 @@ def test_large_drop_above_the_allowed_one_fails() -> None:
 @pytest.mark.parametrize(
     ("cases", "broken", "outcome", "reason"),
     [
-        (200, 0, "pass", "mean score 1 → 1 (200 cases)"),
+        (200, 0, "pass", "mean score 1 → 1 (200 cases, max_regression 0.05)"),
         (
             20,
             0,
             "inconclusive",
-            "mean score 1 → 1 (20 cases), a drop of up to 0.114 is not excluded",
+            (
+                "mean score 1 → 1 (20 cases, max_regression 0.05), "
+                "a drop of up to 0.114 is not excluded"
+            ),
         ),
-        (2, 0, "inconclusive", "mean score 1 → 1 (2 cases), a drop of up to 1 is not excluded"),
-        (1, 0, "inconclusive", "mean score 1 → 1 (1 case), a drop of up to 1 is not excluded"),
-        (40, 20, "fail", "mean score 1 → 0.5 (40 cases, p < 0.001)"),
+        (
+            2,
+            0,
+            "inconclusive",
+            "mean score 1 → 1 (2 cases, max_regression 0.05), a drop of up to 1 is not excluded",
+        ),
+        (
+            1,
+            0,
+            "inconclusive",
+            "mean score 1 → 1 (1 case, max_regression 0.05), a drop of up to 1 is not excluded",
+        ),
+        (40, 20, "fail", "mean score 1 → 0.5 (40 cases, max_regression 0.05, p < 0.001)"),
     ],
 )
 def test_prove_mode_passes_only_if_a_larger_drop_is_excluded(
@@ -362,7 +380,23 @@ def test_changed_or_missing_checks_are_not_comparable(
     before: list[CheckResult], after: list[CheckResult], why: str
 ) -> None:
     found = trend(before, after)
-    assert (found.outcome, found.reason, found.before) == ("non-comparable", why, None)
+    assert (found.outcome, found.reason, found.after) == ("non-comparable", why, None)
+
+
+def test_removed_evaluator_has_its_mean_score_in_the_baseline() -> None:
+    before = [*results(1, 1), *results(1, 0.5, evaluator="other")]
+    _, removed = compare_runs(before, results(1, 1), (), baseline="base").evaluators
+    assert (removed.before, removed.after, removed.pairs) == (0.75, None, 0)
+
+
+def test_required_evaluators_that_evaluate_nothing_are_named_in_a_verdict_that_passes() -> None:
+    before = [*results(1, 1), *results(1, 1, 1, evaluator="other")]
+    comparison = compare_runs(before, results(1), (), baseline="base")
+    assert list_lost(comparison) == [
+        "other no longer evaluated (3 checks removed)",
+        "1 other no longer evaluated (removed)",
+    ]
+    assert list_lost(compare_runs(before, before, (), baseline="base")) == []
 
 
 def test_changed_check_leaves_other_checks_comparable() -> None:

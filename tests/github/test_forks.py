@@ -257,7 +257,7 @@ class TestUntrustedReport:
         _changed(fork, results=document["results"], problems=[problem], comparison=comparison)
         ran = fork.run("comment", "report", "--check-run", "agent")
         (body,) = fork.bodies
-        assert "1 no longer evaluated (skipped), 1 whose score fell, 1 fixed; regressed |" in body
+        assert "1 no longer evaluated (skipped), 1 with a lower score, 1 fixed; regressed |" in body
         prose = body.partition("\n")[2].replace("\N{ZERO WIDTH SPACE}", "")
         assert "@octocat" not in body
         assert "#12" not in body.replace("&#12", "")

@@ -60,7 +60,7 @@ class TestCheckRun:
         (annotation,) = bench.hub.checks[0]["annotations"]
         assert (annotation["path"], annotation["start_line"]) == ("evals/agentci.yaml", 1)
         assert annotation["annotation_level"] == "failure"
-        assert annotation["title"] == "quality: 1 of 1 check failed"
+        assert annotation["title"] == "weather > quality failed"
         assert annotation["message"].startswith("weather (evals/1.json): score 0")
 
     def test_failure_on_changed_eval_case_is_annotated_there(self, bench: Bench) -> None:
@@ -71,7 +71,7 @@ class TestCheckRun:
         bench.evaluate("--check-run", "agent", score=0)
         (annotation,) = bench.hub.checks[0]["annotations"]
         assert (annotation["path"], annotation["start_line"]) == ("evals/golden.json", 12)
-        assert annotation["title"] == "weather: 1 check did not pass"
+        assert annotation["title"] == "weather > quality failed"
         assert annotation["message"].startswith("quality: score 0, threshold 0.7")
 
     def test_annotations_exceed_the_limit_of_one_request(self, bench: Bench) -> None:

@@ -84,7 +84,7 @@ def test_evaluator_annotation_lists_worst_cases_first() -> None:
         {
             "file": CONFIG,
             "line": "2",
-            "title": "response_quality: 3 of 12 checks failed",
+            "title": "response_quality: 3 of 12 checks failed (case0.6, case0.1, case0.3)",
         },
     )
 
@@ -94,42 +94,42 @@ def test_evaluator_annotation_lists_worst_cases_first() -> None:
     [
         pytest.param(
             [make_result("errored")] * 2 + [make_result("passed")] * 10,
-            "error response_quality: 2 of 12 checks errored",
+            "error response_quality: 2 of 12 checks errored (books_a_flight)",
             id="errors",
         ),
         pytest.param(
             [make_result("errored"), make_result("failed", 0.1), make_result("passed")],
-            "error response_quality: 1 of 3 checks failed, 1 errored",
+            "error response_quality: 1 of 3 checks failed, 1 errored (books_a_flight)",
             id="failures and errors",
         ),
         pytest.param(
             [make_result("failed", 0.1, criterion="label in good")],
-            "error response_quality: 1 of 1 check failed",
+            "error books_a_flight > response_quality failed",
             id="criterion without a threshold",
         ),
         pytest.param(
             [make_result("failed"), make_result("passed")],
-            "error response_quality: 1 of 2 checks failed",
+            "error books_a_flight > response_quality failed",
             id="no score",
         ),
         pytest.param(
             [make_result("failed", 0.9, reason="1 turn is missing")] * 2,
-            "error response_quality: 2 of 2 checks failed",
+            "error response_quality: 2 of 2 checks failed (books_a_flight)",
             id="failed despite their scores",
         ),
         pytest.param(
             [make_result("failed", 0.9, reason="1 turn is missing"), make_result("failed", 0.1)],
-            "error response_quality: 2 of 2 checks failed",
+            "error response_quality: 2 of 2 checks failed (books_a_flight)",
             id="one of two by its score",
         ),
         pytest.param(
             [make_result("failed", 0.1, required=False), make_result("failed", evaluator="b")],
-            "warning response_quality: 1 of 1 check failed",
+            "warning books_a_flight > response_quality failed",
             id="advisory",
         ),
     ],
 )
-def test_title_counts_failed_and_errored_checks(results: list[CheckResult], title: str) -> None:
+def test_title_names_the_check_or_counts_checks(results: list[CheckResult], title: str) -> None:
     assert title in _titles(make_report(results))
 
 
@@ -157,10 +157,10 @@ def test_lowest_scoring_evaluator_comes_first() -> None:
         make_result("failed", 0.6, evaluator="all, but barely"),
         make_result("failed", 0.2, evaluator="all, by far"),
     ]
-    assert [title.split(":")[0] for title in _titles(make_report(results))] == [
-        "error all, by far",
-        "error all, but barely",
-        "error half",
+    assert _titles(make_report(results)) == [
+        "error books_a_flight > all, by far failed",
+        "error books_a_flight > all, but barely failed",
+        "error books_a_flight > half failed",
     ]
 
 
@@ -168,7 +168,7 @@ def test_annotations_above_limit_of_ten_are_counted() -> None:
     results = [make_result("failed", number / 100, evaluator=f"e{number}") for number in range(13)]
     commands = _read(make_report(results))
     assert len(commands) == 10
-    assert commands[-1].properties["title"].startswith("e9:")
+    assert commands[-1].properties["title"].endswith(" > e9 failed")
     assert commands[-1].data.endswith("\n(3 more not shown here)")
 
 
@@ -244,7 +244,7 @@ class TestFailedGateWithoutFailedEvaluator:
         results = [make_result("failed", 0.1, required=False)]
         assert _titles(make_report(results)) == [
             "error Quality gate failed",
-            "warning response_quality: 1 of 1 check failed",
+            "warning books_a_flight > response_quality failed",
         ]
 
     def test_failed_gate_is_not_annotated_besides_errors(self) -> None:

@@ -61,16 +61,16 @@ def test_failures_of_case_outside_of_diff_stay_on_config_line() -> None:
     annotations = _annotate(diff, cases=2)
     assert _places(annotations) == [("evals/recordings/case1.json", 3), (CONFIG, 1), (CONFIG, 1)]
     assert [each.title for each in annotations] == [
-        "case1: 2 checks did not pass",
-        "e0: 2 of 2 checks failed",
-        "e1: 2 of 2 checks failed",
+        "case1: e0, e1 did not pass",
+        "e0: 2 of 2 checks failed (case0)",
+        "e1: 2 of 2 checks failed (case0)",
     ]
     assert all("case1" not in each.message for each in annotations[1:])
 
 
 def test_cases_on_one_line_share_an_annotation() -> None:
     [annotation] = _annotate({EVAL_SET: (range(5, 6),)}, cases=7, evaluators=1)
-    assert annotation.title == "7 cases: 7 checks did not pass"
+    assert annotation.title == "7 cases: 7 checks did not pass (e0)"
     assert annotation.message.splitlines()[:2] == ["case0:", "e0: score 0.1, threshold 0.7"]
     assert annotation.message.splitlines()[-1] == "… and 2 more"
 

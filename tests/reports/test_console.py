@@ -295,13 +295,14 @@ def test_changed_checks_have_the_same_names_and_counts_in_every_format() -> None
     more = "no longer evaluated (1 removed, 1 skipped)"
     text = _render(report)
     assert (
-        f"Checks against the baseline base: 3 newly failing, 2 {more}, 1 whose score fell\n" in text
+        f"Checks against the baseline base: 3 newly failing, 2 {more}, 1 with a lower score\n"
+        in text
     )
-    assert "  2 newly failing, 1 whose score fell\n" in text
+    assert "  2 newly failing, 1 with a lower score\n" in text
     assert f"  1 newly failing, 2 {more}\n" in text
     for format_ in (CommentReport(), SummaryReport()):
         page = text_of(format_, report)
-        assert f"`base`: **3 newly failing**, **2 {more}**, 1 whose score fell\n" in page
+        assert f"`base`: **3 newly failing**, **2 {more}**, 1 with a lower score\n" in page
     found = json.loads(text_of(JsonReport(), report))["comparison"]["evaluators"][0]
     counts = {key: len(found[key]) for key in ("newly_failing", "score_fell", "fixed")}
     assert counts == {"newly_failing": 2, "score_fell": 1, "fixed": 0}
@@ -350,10 +351,10 @@ def test_change_has_its_interval_in_every_format() -> None:
     compared = replace(TREND, before=0.95, after=0.91, change_low=-0.07, change_high=-0.01)
     comparison = Comparison(baseline="base", evaluators=(compared,))
     report = replace(make_report([make_result("failed", 0.91)]), comparison=comparison)
-    change = "0.91 (\u22120.04, 95 %: \u22120.07 to \u22120.01)"
+    change = "0.91 (\u22120.04, \u22120.07 to \u22120.01)"
     assert f"  {change}  " in _render(report)
     assert f"| {change} |" in text_of(CommentReport(), report)
-    assert " (\u22120.04, 95 %: \u22120.07 to \u22120.01) |" in text_of(SummaryReport(), report)
+    assert " (\u22120.04, \u22120.07 to \u22120.01) |" in text_of(SummaryReport(), report)
 
 
 def test_scores_that_fell_are_listed() -> None:
@@ -370,5 +371,5 @@ def test_scores_that_fell_are_listed() -> None:
     for format_ in (CommentReport(), SummaryReport()):
         page = text_of(format_, report)
         assert title in page
-        assert f"- `c0`, `response_quality`: 1 {arrow} 0.8\n" in page
+        assert f"- `c0` > `response_quality`: 1 {arrow} 0.8\n" in page
         assert "`c5`" not in page.partition("Score fell")[2].partition("</details>")[0]

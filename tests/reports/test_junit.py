@@ -14,7 +14,7 @@ from tests.conftest import Golden
 from tests.helpers.reports import CONFIG, make_report, make_result, mixed_report, text_of
 
 XSD = etree.XMLSchema(file=str(Path(__file__).parent / "data" / "junit-10.xsd"))
-ANGLE = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+ANGLE = ">"
 
 
 def _parsed(report: Report, dialect: JUnitFormat = "common") -> ET.Element:
@@ -172,7 +172,7 @@ class TestCommonFormat:
         }
         failure = case.find("failure")
         assert failure is not None
-        assert failure.get("message") == "score 0.5, threshold 0.7"
+        assert failure.get("message") == "no price (score 0.5, threshold 0.7)"
         assert failure.text == (
             "score 0.5, threshold 0.7\nconfig evals/eval_config.yaml:2\n"
             "trace evals/recordings/books_a_flight.json\n"

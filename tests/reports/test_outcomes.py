@@ -166,7 +166,7 @@ def test_change_is_over_amounts_that_both_runs_recorded() -> None:
         ),
         (
             [(replace(_run(None), cost_usd=0.02), replace(_run(None), cost_usd=0.04))],
-            "$0.04 → $0.02 of the agent (-50%)",
+            "$0.04 → $0.02 of the agent (\u221250%)",
         ),
     ],
 )

@@ -6,6 +6,7 @@ baseline, decide, publish.
 
 import shlex
 import signal
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -79,6 +80,7 @@ def run(settings: Settings, session: Session, problems: Sequence[Problem] = ()) 
     """
     if settings.plan:
         return show_plan(settings, session.services, session.out)
+    started = time.time()
     session.services.interruption.is_immediate_allowed = False
     try:
         prepare_output_folder(settings.output_dir, session.services.workspace)
@@ -92,7 +94,7 @@ def run(settings: Settings, session: Session, problems: Sequence[Problem] = ()) 
         plan = replace(plan, problems=(*problems, *plan.problems))
         report = _make_report(plan, outcome, baseline, policy, settings, session)
         report = _save_baseline(report, settings, session)
-        report = publish_report(report, settings, session)
+        report = publish_report(report, settings, session, started=started)
     except Exception:
         publish_crash(session.workflow.context)
         raise

@@ -103,7 +103,7 @@ class TrialsSpec(StrictModel):
     )
     strategy: TrialStrategy = optional(
         "Aggregation of the runs: the best run, the mean, or the lower bound of the "
-        "95 % confidence interval of the mean.",
+        "95% confidence interval of the mean.",
         default="pass_at_k",
     )
     cost_limit_usd: NonNegative | None = optional(

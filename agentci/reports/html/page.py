@@ -120,10 +120,9 @@ def render_plain_report(report: Report) -> Markup:
 
 def _render_check(result: CheckResult) -> Markup:
     findings = truncate.characters("\n".join(list_findings(result)), MAX_TEXT)
-    separator = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
     return tag(
         "article",
-        tag("h2", join_markup(result.case.id, separator), result.evaluator.name),
+        tag("h2", join_markup(result.case.id, " > "), result.evaluator.name),
         tag("p", truncate.middle(format_outcome(result), MAX_TEXT)),
         tag("pre", findings) if findings else "",
     )

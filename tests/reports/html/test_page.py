@@ -53,7 +53,7 @@ class TestWithoutScript:
         words = _words(mixed_report())
         order = ["Quality gate failed", "2 of 3", "3 passed" if "3 passed" in words else "checks:"]
         assert [words.index(each) for each in order] == sorted(words.index(each) for each in order)
-        assert "cancels \u203a response_quality score 0.6999, threshold 0.7 It never says" in words
+        assert "cancels > response_quality score 0.6999, threshold 0.7 It never says" in words
 
     def test_checks_above_limit_are_counted(self) -> None:
         failed = [make_result("failed", 0.1, case=f"c{number}") for number in range(25)]
