@@ -366,6 +366,10 @@ def _read_to_first_document(
             return head, part
     if any(isinstance(part, Document) for part in head):
         raise _make_foreign_error(METRICS, file)
+    if not head:  # protobuf without a message
+        raise make_recording_error(
+            file, "the file has no spans", hint="check that the recording did not fail"
+        )
     raise make_text_error(next(part for part in head if isinstance(part, TextLine)), file)
 
 

@@ -54,6 +54,10 @@ def lines(*documents: Any) -> str:
     return "\n".join(map(json.dumps, documents))
 
 
+def test_protobuf_without_a_message_has_no_spans() -> None:
+    assert problem_of(b"\0").message == "the file has no spans"
+
+
 @pytest.mark.parametrize("newline", ["\n", "\n\n"])
 def test_trace_starts_at_the_line_of_its_first_span(newline: str) -> None:
     later = {**SPAN, "spanId": "s2"}

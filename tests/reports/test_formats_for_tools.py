@@ -126,6 +126,12 @@ def test_ctrf_counts_errors_as_other() -> None:
         assert summary[status] == sum(test["status"] == status for test in tests)
 
 
+def test_ctrf_has_the_times_of_the_run() -> None:
+    writer = make_further_writer("ctrf", start=1000, stop=1500)
+    summary = json.loads(text_of(writer, mixed_report()))["results"]["summary"]
+    assert (summary["start"], summary["stop"]) == (1000, 1500)
+
+
 def test_empty_reports_are_valid() -> None:
     empty = make_report([])
     assert json.loads(text_of(CtrfReport(), empty))["results"]["tests"] == []

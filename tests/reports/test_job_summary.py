@@ -199,6 +199,27 @@ def test_mean_scores_say_that_lost_checks_count_as_0() -> None:
     assert remark not in _render(replace(make_report(before), comparison=same))
 
 
+def test_evaluator_that_evaluates_nothing_is_in_the_chart_without_a_detectable_drop() -> None:
+    before = [
+        replace(make_result("passed", 1.0, case=f"c{n}", evaluator=name), id=f"{name}{n}")
+        for name in ("kept", "lost", "gone")
+        for n in range(12)
+    ]
+    after = [
+        replace(each, status="skipped", judgement=None, reason="none")
+        if each.evaluator.name == "lost"
+        else each
+        for each in before
+        if each.evaluator.name != "gone"
+    ]
+    compared = compare_runs(before, after, (), baseline="base")
+    text = _render(replace(make_report(after), comparison=compared))
+    assert 'x-axis ["kept", "lost (skipped)", "gone (removed)"]' in text
+    assert "\nbar [1, 0, 0]\nline [1, 1, 1]\n" in text
+    assert re.search(r"with 80% probability: 0\.\d+ \(kept\)\n", text)
+    assert "`lost` | 12 | 0 | 0 | 0 | 12 |  | skipped | score" in text
+
+
 def test_failures_are_shown_once_and_new_ones_come_first() -> None:
     results = [
         make_result("failed", 0.1, case="known", evaluator="tone", misses=["a miss"]),

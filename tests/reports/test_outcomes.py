@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agentci.gate.aggregation import aggregate_repeats
+from agentci.model.gate import Comparison
 from agentci.model.requests import Repetition
 from agentci.model.result import (
     BaselineCheck,
@@ -18,8 +19,10 @@ from agentci.model.result import (
 )
 from agentci.model.trace import ModelStep, RunSpan, TokenTotals
 from agentci.model.values import replace
+from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
 from agentci.reports.failures import list_causes
+from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.outcomes import (
     format_metrics,
@@ -28,6 +31,7 @@ from agentci.reports.outcomes import (
     summarize_metrics,
     summarize_repeats,
 )
+from agentci.reports.registry import ReportWriter
 from agentci.reports.run_content import encode_content
 from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
 
@@ -172,6 +176,21 @@ def test_change_is_over_amounts_that_both_runs_recorded() -> None:
 )
 def test_metrics_are_one_line(pairs: list[tuple[RunContent, RunContent | None]], text: str) -> None:
     assert format_metrics(summarize_metrics(_report(*pairs))) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "tokens", "is_beside_the_verdict"),
+    [(1000, 10, False), (1080, 10, False), (800, 10, True), (1300, 10, True), (1000, 20, True)],
+)
+@pytest.mark.parametrize("writer", [CommentReport(), SummaryReport()], ids=["comment", "summary"])
+def test_notable_change_of_amounts_is_beside_the_verdict(
+    before: float, tokens: int, *, is_beside_the_verdict: bool, writer: ReportWriter
+) -> None:
+    report = _report((_run(1000, tokens), _run(before, 10)))
+    text = text_of(writer, replace(report, comparison=Comparison(baseline="base")))
+    head, found, _ = text.partition("latency p50")
+    assert found
+    assert head.endswith("<br>\n") == is_beside_the_verdict
 
 
 def test_calls_of_other_tools_are_another_cause() -> None:

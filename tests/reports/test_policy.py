@@ -21,6 +21,7 @@ THRESHOLD = PolicyChange(
 CASES = PolicyChange(
     config=CONFIG, kind="removed", subject="2 eval cases", after="removed", names=("a", "b")
 )
+EDIT = PolicyChange(config=CONFIG, kind="edited", subject="code of tone", after="edited")
 HEADING = "### Looser than the base\n\n"
 
 
@@ -52,6 +53,11 @@ class TestMarkdown:
         assert "0\\.1 |\n\n- evaluated by the policy of the base (8c1f, git): " in text
         assert "\n- n\n" in text
 
+    def test_edits_are_not_called_looser(self, writer: CommentReport | SummaryReport) -> None:
+        text = text_of(writer, report_of(EDIT))
+        assert "### Edited, and maybe looser than the base\n" in text
+        assert HEADING in text_of(writer, report_of(EDIT, THRESHOLD))
+
     def test_remarks_alone_have_another_title(self, writer: CommentReport | SummaryReport) -> None:
         text = text_of(writer, report_of(notes=("not compared",)))
         assert "### Policy of the base\n\n- not compared\n" in text
@@ -72,6 +78,12 @@ class TestConsole:
             "\nWarning: the policy is looser than the base's (2 changes)\n"
             "  threshold of tone: 0.8 → 0.1\n  2 eval cases removed: a, b\n"
         ) in console(report_of(THRESHOLD, CASES))
+
+    def test_edits_are_counted_apart(self) -> None:
+        edited = "\nWarning: the policy was edited, and may be looser than the base's (1 edit)\n"
+        assert edited in console(report_of(EDIT))
+        both = "\nWarning: the policy is looser than the base's (1 change, 1 edit)\n"
+        assert both in console(report_of(THRESHOLD, EDIT))
 
     def test_several_configs_are_named(self) -> None:
         text = console(report_of(THRESHOLD, replace(CASES, config="b.yaml")))
