@@ -347,7 +347,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
     def resolve_given(
         self, path: Path, *, named: str | None = None, place: Place | None = None
     ) -> ResolvedPath:
-        """Resolve a path that the user names, which may be outside; as ``resolve``.
+        """Resolve a path that the user names, which may be outside; else like ``resolve``.
 
         Raises:
             InputError: a link in the workspace leads outside: a pull request can commit one.

@@ -103,7 +103,7 @@ def _list_changed(before: Snapshot, after: Snapshot) -> list[Path]:
 
 
 class WatchedFiles:
-    """The files that a run depends on: configs, recorded runs, eval sets, programs beside others.
+    """The files that a run depends on: configs, recorded runs, eval sets, programs and others.
 
     Globs are evaluated at each look, so that new files count.
     """

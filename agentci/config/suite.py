@@ -184,7 +184,7 @@ def read_suite(document: YamlDocument, overrides: Overrides, programs: ProgramRe
 
 
 def _find_missing_paths(document: YamlDocument, overrides: Overrides) -> Iterator[Problem]:
-    """Find keys without the path of the cases, whose checks would be missing without a word."""
+    """Find keys without the path of the cases, whose checks would be missing without a message."""
     for key in ("eval_set", "dataset"):
         is_replaced = key == "eval_set" and overrides.eval_sets
         if key in document.data and document.data[key] is None and not is_replaced:

@@ -77,7 +77,7 @@ CALLS_DIFFER: Final = ": the tool calls differ"
 
 
 def shorten_quotes(text: str, result: CheckResult) -> str:
-    """Replace what a built-in metric quotes of both sides of a turn by which of them differs."""
+    """Replace a built-in metric's quotes of a turn by a note that the calls or answers differ."""
     if result.evaluator.type != "builtin" or result.judgement is None:
         return text
     calls = differences.find_unmatched_turns(result.judgement.details)

@@ -102,7 +102,7 @@ class Section(Struct, frozen=True, kw_only=True):
 def render_page(
     head: str, sections: Iterable[Section], footer: str, max_bytes: int
 ) -> dict[BlockName, str]:
-    """Render the blocks of a page in page order; as ``render_sections`` between head and footer."""
+    """Render blocks of a page in page order, like ``render_sections`` between head and footer."""
     blocks: dict[BlockName, str] = dict.fromkeys(BLOCKS, "")
     blocks["verdict"] = head
     for name, text in _render_each(sections, max_bytes):

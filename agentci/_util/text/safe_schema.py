@@ -59,7 +59,7 @@ class SafeSchema:
             return tuple(map(_describe, islice(errors, limit)))
 
     def accepts(self, value: Json) -> bool:
-        """Return whether ``value`` is valid; raises ValueError as ``find_problems``."""
+        """Return whether ``value`` is valid; raises ValueError like ``find_problems``."""
         return not self.find_problems(value, 1)
 
     def _iter_errors(self, value: Json) -> "Generator[ValidationError, None, None]":

@@ -85,7 +85,7 @@ def _count_errors(given: str, right: str) -> int:
 
 
 def shorten_commit(commit: str) -> str:
-    """Shorten a commit, or the sha256 digest in its place, to its first digits."""
+    """Shorten a commit, or a sha256 digest instead of one, to its first digits."""
     return commit.removeprefix("sha256:")[:SHOWN_DIGITS]
 
 

@@ -102,7 +102,7 @@ def find_remaining_secret(case: Case, options: AcceptOptions) -> str:
 
 
 def name_new_case(case: Case, taken: Sequence[str]) -> str:
-    """Return an id that is not taken: the recorded one, else of words of the first question."""
+    """Return an id that is not taken: the recorded one, else words of the first question."""
     words = re.findall(r"\w+", case.trace.turns[0].user_text.lower())[:MAX_ID_WORDS]
     named = case.trace.eval_case_id or truncate.short("_".join(words), MAX_ID) or "case"
     name, number = named, 1

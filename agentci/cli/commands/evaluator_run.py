@@ -139,7 +139,7 @@ class EvaluatorRunOptions(Struct, frozen=True, kw_only=True):
 
 
 def _parse_path(named: str) -> tuple[str, str, EvaluatorKind]:
-    """Split ``FILE.py:FUNCTION``, and tell the kind by the file's name."""
+    """Split ``FILE.py:FUNCTION``, and find the kind by the file's name."""
     path, colon, function = named.rpartition(":")
     if colon and path.endswith(".py") and function.isidentifier():
         return path, function, "grader"

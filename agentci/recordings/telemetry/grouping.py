@@ -209,7 +209,7 @@ def _join_by_history(
     *,
     conversations: bool,
 ) -> Mapping[str, str]:
-    """Map traces without a key that continue another trace to the first trace of theirs.
+    """Map traces without a key that continue another trace to the first trace of both.
 
     Args:
         conversations: also join the questions of a conversation.

@@ -85,7 +85,7 @@ def _find_references(trajectory: JsonObject) -> Iterator[str]:
 
 
 def _read_subagents(trajectory: JsonObject, depth: int) -> Iterator[SubagentRun]:
-    """Read the embedded trajectories of sub-agents, and of theirs."""
+    """Read the embedded trajectories of sub-agents, and of their own sub-agents."""
     call_ids = dict(_find_references_of_calls(trajectory))
     for embedded in iterate_objects(trajectory.get("subagent_trajectories")):
         steps = _Steps()
