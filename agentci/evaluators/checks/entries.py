@@ -86,7 +86,7 @@ class TokenLimitsSpec(StrictModel):
 
 
 class MaxTokensEntry(CheckEntry):
-    """Most tokens of the model calls."""
+    """Maximum number of tokens of the model calls."""
 
     check: Literal["max_tokens"] = Field(description=CHECK)
     value: Amount | TokenLimitsSpec = Field(
@@ -103,7 +103,7 @@ class MaxCostEntry(CheckEntry):
 
 
 class MaxToolCallsEntry(CheckEntry):
-    """Most tool calls, including failed ones."""
+    """Maximum number of tool calls, including failed ones."""
 
     check: Literal["max_tool_calls"] = Field(description=CHECK)
     value: Amount | Annotated[dict[Text, Amount], Field(min_length=1)] = Field(
@@ -112,14 +112,14 @@ class MaxToolCallsEntry(CheckEntry):
 
 
 class MaxModelCallsEntry(CheckEntry):
-    """Most calls of a model."""
+    """Maximum number of model calls."""
 
     check: Literal["max_model_calls"] = Field(description=CHECK)
     value: Amount = Field(description="Number.")
 
 
 class MaxRepeatsEntry(CheckEntry):
-    """Most calls of a tool with equal arguments."""
+    """Maximum number of calls of a tool with equal arguments."""
 
     check: Literal["max_repeats"] = Field(description=CHECK)
     value: Annotated[int, Field(ge=1, le=10**6)] = Field(description="Number.")
@@ -198,7 +198,7 @@ class ContainsAllEntry(TextCheckEntry):
 
 
 class NotContainsEntry(TextCheckEntry):
-    """No text is in any answer."""
+    """None of the texts is in any answer."""
 
     check: Literal["not_contains"] = Field(description=CHECK)
     of: TextSource = optional(OF_ANSWERS, default="answers")
@@ -228,7 +228,7 @@ class MatchesEntry(CheckEntry):
 
 
 class NotMatchesEntry(CheckEntry):
-    """No pattern matches in any answer."""
+    """None of the patterns matches in any answer."""
 
     check: Literal["not_matches"] = Field(description=CHECK)
     value: Texts = Field(description="RE2 patterns.")
@@ -237,7 +237,7 @@ class NotMatchesEntry(CheckEntry):
 
 
 class JsonSchemaEntry(CheckEntry):
-    """The answer is JSON valid by a JSON Schema."""
+    """The answer is JSON that is valid against a JSON Schema."""
 
     check: Literal["json_schema"] = Field(description=CHECK)
     value: On | Text | dict[str, JsonValue] = Field(

@@ -104,7 +104,7 @@ def _describe_missing(missing: int, total: int, what: str, noun: str) -> str:
 
 
 class UsedTokens(Struct, frozen=True, kw_only=True):
-    """Tokens of some model calls: those that are known, and how many calls do not say them.
+    """Tokens of some model calls: those that are known, and how many calls do not state them.
 
     Attributes:
         input: with those from a cache.
@@ -126,7 +126,7 @@ class UsedTokens(Struct, frozen=True, kw_only=True):
         return counts.get(name, self.input + self.output)
 
     def count_unknown(self, name: str) -> int:
-        """Return how many calls do not say the tokens of a limit."""
+        """Return how many calls do not state the tokens of a limit."""
         counts = {"max input": self.unknown_input, "max output": self.unknown_output}
         return counts.get(name, self.unknown)
 

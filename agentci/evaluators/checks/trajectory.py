@@ -167,7 +167,7 @@ def _describe_call(
 
 
 def _describe_move(match: TrajectoryMatch, slot: int, index: int) -> str:
-    """Say relative to which other call the order is wrong; there is one, else it would match."""
+    """Name the other call to which the order is wrong; there is one, else the call would match."""
     slots, patterns = match.variant.slots, match.variant.patterns
     places = {each.slot: call for call, each in enumerate(match.calls) if each.slot is not None}
     later = [
