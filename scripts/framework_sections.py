@@ -439,4 +439,4 @@ def _list_rows(page: Page) -> Iterator[tuple[str, str]]:
     if page.conversation != HISTORY:
         yield "Conversations", page.conversation
     if page.also:
-        yield "Also complete", "; ".join(name for name, _ in page.also)
+        yield "Also", "; ".join(name for name, _ in page.also)

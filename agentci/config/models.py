@@ -301,7 +301,7 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     checks: list[JsonValue] = Field(
         default=[],
         min_length=1,
-        description="Checks that need no expected answers; see agentci's docs/checks.md.",
+        description="Checks; see agentci's docs/checks.md.",
     )
     prices: Prices = optional(
         "US dollars per million tokens, by model, for `max_cost`.",
@@ -317,17 +317,10 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
     )
     group_by: GroupBy | None = optional("Whether a case is one trace or a whole conversation.")
     eval_set: Text | Annotated[list[Text], Field(min_length=1)] | None = optional(
-        "Eval cases: paths or globs of ADK eval sets, or of YAML as in agentci's "
-        "docs/eval-cases.md."
+        "Eval cases: paths or globs; see agentci's docs/eval-cases.md."
     )
-    dataset: Text | None = optional(
-        "JSON Lines file with questions, and without `traces` also answers; see agentci's "
-        "docs/graders.md."
-    )
-    trace_format: TraceFormat | None = optional(
-        "Format of the recorded runs, as in agentci's docs/traces.md and docs/transcripts.md; "
-        "default: detected."
-    )
+    dataset: Text | None = optional("Rows as JSON Lines; see agentci's docs/graders.md.")
+    trace_format: TraceFormat | None = optional("Format of the recorded runs; default: detected.")
     threshold: Share | None = optional("Default for built-in metrics.")
     trajectory_match_type: MatchType | None = optional("Default for built-in metrics.")
     judge_model: Text | None = optional("Judge model of built-in metrics.")

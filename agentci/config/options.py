@@ -77,7 +77,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "redact",
-        "Regular expression of text to remove from the recording, besides keys.",
+        "Regular expression of text to remove, besides keys.",
         metavar="REGEX",
         repeats=True,
         input_only=True,
@@ -274,7 +274,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "emit-otel",
-        "OTLP endpoint, without `/v1/logs`, for an event per check; headers: "
+        "OTLP endpoint for an event per check, without `/v1/logs`; headers: "
         "`OTEL_EXPORTER_OTLP_HEADERS`.",
         metavar="URL",
     ),

@@ -170,7 +170,7 @@ REPEAT_BY_HINT: Final = "add `repeat`, such as `repeat: 5`, or remove it"
 class RepeatableEntry(StrictModel):
     """Fields of evaluators whose result may vary between runs."""
 
-    repeat: Repeats = optional("Number of runs of the evaluator per case.", default=1)
+    repeat: Repeats = optional("Runs per case.", default=1)
     repeat_by: RepeatAggregation = optional(
         "Whether the `majority` of the runs decides, or their `mean` score.",
         default="majority",

@@ -124,26 +124,26 @@ class JudgeSpec(StrictModel):
     """The judge model and its settings; omitted fields are taken from the top-level `judge`."""
 
     provider: ProviderName | None = optional("API of the model; `openai` for any Chat Completions.")
-    model: Text | None = optional("Name of the model, or of the Azure deployment.")
+    model: Text | None = optional("Model, or Azure deployment.")
     embedding_model: Text | None = optional("Embedding model, or Azure deployment, of `cosine`.")
     base_url: Text | None = optional("URL of the API; default: the provider's.")
-    api_version: Text | None = optional("Version of Azure's dated API or of Anthropic's API.")
+    api_version: Text | None = optional("Version of Azure's dated API or Anthropic's.")
     api_key_env: VariableName | None = Field(
         default=None,
         description=("Variable with the API key; default: the usual one, none with `base_url`."),
     )
-    auth: AuthSpec | None = optional("Authentication in GitHub Actions without an API key.")
+    auth: AuthSpec | None = optional("Authentication in GitHub Actions without a key.")
     command: Annotated[list[Text], Field(min_length=1)] | None = optional(
-        "Program and arguments of `command`; the prompt is stdin, or replaces `{prompt}`."
+        "Program and arguments; the prompt is stdin, or replaces `{prompt}`."
     )
     samples: Samples | None = optional("Responses per case, default 1; the majority counts.")
     combine: judges.SampleAggregation | None = optional(
-        "How numbers are combined; default: `median`."
+        "Combination of numbers; default: `median`."
     )
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = optional(
         "Sampling temperature; not sent by default."
     )
-    effort: Text | None = optional("Reasoning effort, as the provider names it (`low`, ...).")
+    effort: Text | None = optional("Reasoning effort, such as `low`.")
     max_output_tokens: Count | None = optional(
         "Token limit of one response, reasoning included; default "
         f"{judges.DEFAULT_OUTPUT_TOKENS:,}, doubled after a truncated response."

@@ -29,9 +29,7 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
     """A built-in metric."""
 
     type: Literal["builtin"] = Field(description="A built-in metric.")
-    threshold: Share | None = optional(
-        "Minimum score of a case to pass; default: the config's, or 0.5."
-    )
+    threshold: Share | None = optional("Minimum score to pass; default: the config's, or 0.5.")
     trajectory_match_type: MatchType | None = optional(
         "The same calls in order; with others between; in any order."
     )

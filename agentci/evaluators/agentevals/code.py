@@ -82,7 +82,7 @@ DEFAULT_TIMEOUT_SECONDS: Final = 30
 class SandboxedEntry(RepeatableEntry, Entry):
     """Fields of evaluators whose code runs in a sandbox or a container: programs and graders."""
 
-    threshold: Share = optional("Minimum score of a case to pass.", default=DEFAULT_THRESHOLD)
+    threshold: Share = optional("Minimum score to pass.", default=DEFAULT_THRESHOLD)
     timeout: Seconds = optional("Time limit in seconds.", default=DEFAULT_TIMEOUT_SECONDS)
     executor: Text = Field(
         default="local",
@@ -95,7 +95,7 @@ class SandboxedEntry(RepeatableEntry, Entry):
         examples=["python:3.12-slim"],
     )
     requirements: RequirementsMode = optional(
-        "Whether `requirements.txt` in the program's folder is installed.",
+        "Whether its `requirements.txt` is installed.",
         default="auto",
     )
     allow_source: bool = Field(

@@ -107,7 +107,7 @@ class GraderSpec(StrictModel):
     """Fields shared by all graders."""
 
     type: str
-    name: Text | None = optional("Name of the grader; required in a list of graders.")
+    name: Text | None = optional("Name; required in a list.")
 
 
 class ScoredGraderSpec(GraderSpec):
