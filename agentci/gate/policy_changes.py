@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_distinct, format_number
+from agentci._util.text.secrets import HIDDEN
 from agentci.gate.decision import GateReason
 from agentci.model.gate import (
     POOLED,
@@ -473,10 +474,25 @@ def _compare_settings(
     if before.repeat_by != after.repeat_by and min(before.repeat, after.repeat) > 1:
         yield "edited", f"repeat_by of {name}", before.repeat_by, after.repeat_by
     if before.definition != after.definition:
-        yield "edited", name, "", EDITED
+        yield from _compare_values(before, after)
     # Without a program, or in reports that do not have the digest, it is empty.
     if before.code != after.code and before.code and after.code:
         yield "edited", f"code of {name}", "", EDITED
+
+
+def _compare_values(before: EvaluatorSettings, after: EvaluatorSettings) -> Iterator[Difference]:
+    """Yield the values of an edited evaluator that differ; that it was edited if not all are known.
+
+    Stored results have no secrets, which are part of the definition.
+    """
+    keys = {**before.values, **after.values} if before.values and after.values else {}
+    pairs = {key: (before.values.get(key, NOT_SET), after.values.get(key, NOT_SET)) for key in keys}
+    edited = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+    known = {key: pair for key, pair in edited.items() if HIDDEN not in "".join(pair)}
+    for key, pair in known.items():
+        yield "edited", f"{key} of {before.name}", *pair
+    if not known or len(known) < len(edited):
+        yield "edited", before.name, "", EDITED
 
 
 def _compare_limits(before: EvaluatorSettings, after: EvaluatorSettings) -> Iterator[Difference]:

@@ -89,6 +89,7 @@ class EvaluatorSettings(Struct, frozen=True, kw_only=True):
         repeat, repeat_by: number of runs per case, and how they are combined.
         limits: of a check, by name; one that starts with ``min`` is a lower limit.
         definition: digest of everything else that the config states about the evaluator.
+        values: of the same, as short texts by key, to show what was edited.
         code: digest of the files that it names, with the modules that they import; empty if it
             names none.
     """
@@ -106,6 +107,7 @@ class EvaluatorSettings(Struct, frozen=True, kw_only=True):
     repeat_by: Annotated[RepeatAggregation, Compared("neither")] = "majority"
     limits: Mapping[str, float] = field(default_factory=dict)
     definition: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
     code: str = ""
 
 

@@ -423,6 +423,7 @@ class EvaluatorSettingsJson(_Json, kw_only=True):
     repeat: Ordinal
     repeat_by: RepeatAggregation
     definition: Annotated[str, _about("Digest of everything else in the config.")]
+    values: Annotated[Mapping[str, str], _about("Of the same, by key, shortened.")] = {}
     code: Annotated[str, _about("Digest of the files of its program; empty without one.")] = ""
     limits: Annotated[Mapping[str, float], _about("Limits of a check, by name.")] = {}
 

@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from agentci._util.text import json_text
+from agentci._util.text import json_text, truncate
+from agentci._util.text.format import format_count
 from agentci._util.workspace import Workspace
 from agentci.config.suite import EvalFileCase, Suite
 from agentci.evaluators.evaluator import (
@@ -138,6 +139,11 @@ def _set_thresholds(value: Any, threshold: float) -> dict[str, Any]:
 
 
 DIGITS: Final = 16
+MAX_VALUE: Final = 100
+SHOWN_DIGITS: Final = 8
+_IDENTITY: Final = "identity"
+# Parts of evaluators that are no keys of a config.
+_PARTS: Final = frozenset({"entry", "program", "rule", "run"})
 _FIELDS_WITHOUT_EFFECT: Final = {*KEYS_WITHOUT_EFFECT, *KEYS_WITHOUT_EFFECT.values()}
 # Fields that are not settings: those without effect, except for `required`, which is part of the
 # policy; the definition, which is made of the other fields; and values of agentci itself.
@@ -299,6 +305,7 @@ def _describe_evaluators(suite: Suite, workspace: Workspace) -> Iterator[Evaluat
             read_settings(evaluator),
             cases=() if len(own) == len(suite.eval_cases or ()) else tuple(own),
             definition=_digest(neutral, workspace.root),
+            values=dict(_list_values(_list_facts(neutral, f"{workspace.root}"))),
             code=_digest_code(evaluator.definition, digests),
         )
 
@@ -344,6 +351,35 @@ def _digest_cases(
 def _digest(value: object, root: Path) -> str:
     text = json_text.dumps(_list_facts(value, f"{root}"))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def _list_values(facts: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Yield the values of facts that are set, as short texts, by their keys with dots."""
+    if isinstance(facts, dict):
+        for key, value in facts.items():
+            is_setting = path != (_IDENTITY,) or key == "type"
+            if key and is_setting:
+                yield from _list_values(value, path if not path and key in _PARTS else (*path, key))
+    elif facts is not None and facts not in ("", []):
+        text = facts if isinstance(facts, str) else json_text.dumps(_drop_class_names(facts))
+        yield ".".join(path).removeprefix(f"{_IDENTITY}."), _shorten_value(text)
+
+
+def _shorten_value(text: str) -> str:
+    """Shorten a text so that any two differ in what is left."""
+    shown = truncate.short(" ".join(text.split()), MAX_VALUE)
+    if shown == text:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:SHOWN_DIGITS]
+    return f"{shown} ({format_count(len(text), 'character')}, SHA-256 {digest})"
+
+
+def _drop_class_names(facts: Json) -> Json:
+    if isinstance(facts, list):
+        return [_drop_class_names(each) for each in facts]
+    if isinstance(facts, dict):
+        return {key: _drop_class_names(each) for key, each in facts.items() if key}
+    return facts
 
 
 def _list_facts(value: Any, root: str) -> Json:

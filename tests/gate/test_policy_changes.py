@@ -290,6 +290,29 @@ class TestEvaluators:
         assert changes(base, head) == [shown]
         assert len(changes(head, base)) == 1
 
+    @pytest.mark.parametrize(
+        ("before", "after", "shown"),
+        [
+            (
+                {"config.words": "20", "path": "a.py"},
+                {"config.words": "30", "path": "a.py", "network": "true"},
+                ["config.words of tone: 20 → 30", "network of tone: not set → true"],
+            ),
+            (
+                {"key": "***", "path": "a.py"},
+                {"key": "secret", "path": "b.py"},
+                ["path of tone: a.py → b.py", "tone edited"],
+            ),
+            ({"path": "a.py"}, {"path": "a.py"}, ["tone edited"]),
+            ({}, {"path": "a.py"}, ["tone edited"]),
+        ],
+    )
+    def test_edit_shows_both_values(
+        self, before: dict[str, str], after: dict[str, str], shown: list[str]
+    ) -> None:
+        base, head = settings(values=before), settings(values=after, definition="2")
+        assert changes(gate(base), gate(head)) == shown
+
     def test_weight_counts_only_with_thresholds_of_cases(self) -> None:
         base, head = settings(), settings(weight=0.1)
         assert changes(gate(base), gate(head)) == []

@@ -161,6 +161,19 @@ class TestDefinition:
         [after] = describe(tmp_path, config({**entry, **change}))[1].settings
         assert before.definition != after.definition
 
+    def test_values_of_a_definition_are_texts_that_differ(self, tmp_path: Path) -> None:
+        entry = {"name": "own", "type": "code", "path": "own.py", "config": {"words": 3}}
+        [found] = describe(tmp_path, config(entry))[1].settings
+        assert found.values["config.words"] == "3"
+        assert (found.values["type"], found.values["path"]) == ("code", "./own.py")
+        texts = []
+        for end in ("a", "b"):
+            long = {**entry, "config": {"words": 200 * "x" + end}}
+            [found] = describe(tmp_path, config(long))[1].settings
+            texts.append(found.values["config.words"])
+        assert texts[0] != texts[1]
+        assert all("… (201 characters, SHA-256 " in each for each in texts)
+
     @pytest.mark.parametrize("change", [{"timeout": 60}, {"memory_mb": 1000}], ids=str)
     def test_limits_are_not(self, tmp_path: Path, change: Any) -> None:
         entry = {"name": "own", "type": "code", "path": "own.py"}
