@@ -156,8 +156,12 @@ def _rows(part: Schema, definitions: Schema) -> Iterator[Row]:
     required = part.get("required", [])
     for key, value in part["properties"].items():
         snake = re.sub(r"(?<=[a-z])([A-Z])", lambda upper: f"_{upper[0].lower()}", key)
-        if key == "type" or (key != snake and snake in part["properties"]):
-            continue  # named in the title; a camelCase spelling of the same field
+        if (
+            key == "type"
+            or value.get("deprecated")
+            or (key != snake and snake in part["properties"])
+        ):
+            continue  # named in the title; without effect; a camelCase spelling of the same field
         yield (
             f"`{key}`",
             ", ".join(filter(None, (_kind(value), "required" if key in required else ""))),
