@@ -382,7 +382,8 @@ SmolagentsInstrumentor().instrument()
 
 def render_section(page: Page) -> str:
     """Return the section on a framework as Markdown."""
-    lines = [*(f"{name}: {value}" for name, value in _list_rows(page)), *page.notes]
+    rows = (f"{name}: {value}" for name, value in _list_rows(page))
+    lines = [page.packages, *rows, *page.notes]
     provider = "\nInstead of the [provider](#provider):" if page.sets_provider else ""
     listed = "\n".join(f"- {line}" for line in lines)
     return f"""\
@@ -431,7 +432,6 @@ def _list_agents(page: Page) -> str:
 
 
 def _list_rows(page: Page) -> Iterator[tuple[str, str]]:
-    yield "Packages", page.packages
     if page.variables:
         yield "Variables", page.variables
     if page.content != ON:
