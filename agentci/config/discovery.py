@@ -141,12 +141,17 @@ def find_configs(
     return tuple(found.values()), tuple(problems)
 
 
-def find_matching_paths(base: Path, pattern: str) -> tuple[Path, ...]:
+def find_matching_paths(
+    base: Path, pattern: str, *, folders: list[Path] | None = None
+) -> tuple[Path, ...]:
     """Find paths below ``base`` by literal name or by glob, sorted.
 
     An existing name is taken literally, so that files with ``[`` in their names are found. A file
     named ``*`` is only listed first; otherwise it would hide all other matches. Folders are found
     by literal name only. ``**`` descends to any depth but follows no links, which may form cycles.
+
+    Args:
+        folders: gets the folders that a glob without ``**`` matches and that are left out.
     """
     literal = base / pattern
     if is_folder(literal):
@@ -155,14 +160,19 @@ def find_matching_paths(base: Path, pattern: str) -> tuple[Path, ...]:
     parts = [part for part in pattern.split("/") if part]
     for part in (*parts, "*") if parts[-1:] == ["**"] else parts:
         found = {path for folder in found for path in _match_step(folder, part)}
-    files = (path for path in found if not is_folder(path))
+    files = [path for path in found if not is_folder(path)]
+    if folders is not None and len(files) < len(found) and "**" not in parts:
+        folders += sorted(found.difference(files))
     return tuple(sorted(files, key=lambda path: (path != literal, path)))
 
 
 def find_given_files(
-    patterns: Sequence[str], workspace: Workspace
+    patterns: Sequence[str], workspace: Workspace, *, folders: list[Path] | None = None
 ) -> dict[str, tuple[ResolvedPath, ...]]:
     """The files of the command line, by pattern.
+
+    Args:
+        folders: as for ``find_matching_paths``.
 
     Raises:
         InputError: a link in the workspace leads out of it.
@@ -170,7 +180,7 @@ def find_given_files(
     return {
         each: tuple(
             workspace.resolve_given(path, named=each, place=COMMAND_LINE)
-            for path in find_matching_paths(workspace.cwd, each)
+            for path in find_matching_paths(workspace.cwd, each, folders=folders)
         )
         for each in patterns
     }

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from agentci._util.text import escape, json_text, truncate
+from agentci.evaluators.checks.names import CALLS_CHECK
 from agentci.model.case import AgentvCase, Case, CaseSummary, DialogueTurn
 from agentci.model.result import (
     SCORED_STATUSES,
@@ -175,6 +176,10 @@ def make_run_content(case: Case) -> RunContent:
         _make_turn(turn, expected[index] if index < len(expected) else None)
         for index, turn in enumerate(trace.turns)
     ]
+    turns = [
+        turn if _lists_calls(case, index) else replace(turn, expected_calls=None)
+        for index, turn in enumerate(turns)
+    ]
     turns += map(_make_missing_turn, expected[len(turns) :])
     latency = _sum_known([turn.latency_ms for turn in turns if not turn.missing])
     return RunContent(
@@ -192,6 +197,15 @@ def make_run_content(case: Case) -> RunContent:
         tokens=_count_tokens(trace.usage if transcript is None else transcript.token_usage),
         cost_usd=_check_amount(trace.cost_usd if transcript is None else transcript.cost_usd),
     )
+
+
+def _lists_calls(case: Case, turn: int) -> bool:
+    """Return whether the eval case says which calls a turn makes, or that it makes none."""
+    eval_case = case.expected
+    if eval_case is None or eval_case.has_plain_calls:
+        return True
+    written = eval_case.own_checks.get(CALLS_CHECK)
+    return isinstance(written, list) and turn < len(written) and written[turn] is not None
 
 
 def _read_tags(case: Case) -> tuple[str, ...]:

@@ -184,15 +184,20 @@ class FileLocator:
         self.located[paths[0].path] = None
         return paths[0]
 
-    def matches(self, pattern: str, place: Place) -> tuple[ResolvedPath, ...]:
+    def matches(
+        self, pattern: str, place: Place, *, folders: list[Path] | None = None
+    ) -> tuple[ResolvedPath, ...]:
         """The paths that match ``pattern``, relative to the config or the working directory.
 
         The latter is for configs written for agentevals, which resolves paths there.
 
+        Args:
+            folders: as for ``find_matching_paths``.
+
         Raises:
             InputError: one of them is outside the workspace.
         """
-        paths = find_matching_paths(self._folder, pattern)
+        paths = find_matching_paths(self._folder, pattern, folders=folders)
         if not paths and (paths := find_matching_paths(self._workspace.cwd, pattern)):
             self._note_fallback(pattern, place)
         return tuple(self._workspace.resolve(path, named=pattern, place=place) for path in paths)

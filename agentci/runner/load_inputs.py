@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -41,6 +42,8 @@ from agentci.runner.load_eval_sets import load_eval_sets
 from agentci.runner.select_runs import drop_inactive_traces, list_label_names, select_runs
 from agentci.runner.services import Services
 
+# Of the folders with requests that `agentci record` writes beside a trace.
+REQUESTS_SUFFIX: Final = ".requests"
 MAX_DATASET_BYTES: Final = 64 * 1024**2
 MAX_NAME_LENGTH: Final = 40
 MAX_QUESTION_LENGTH: Final = 60
@@ -320,11 +323,16 @@ def find_recordings(
         InputError: there are none, or a pattern matches no file.
     """
     suite, place = loaded.suite, loaded.suite.place_of("traces")
+    folders: list[Path] = []
     if settings.traces:
         place = COMMAND_LINE
-        found = find_given_files(settings.traces, workspace)
+        found = find_given_files(settings.traces, workspace, folders=folders)
     else:
-        found = {pattern: loaded.locator.matches(pattern, place) for pattern in suite.traces}
+        found = {
+            pattern: loaded.locator.matches(pattern, place, folders=folders)
+            for pattern in suite.traces
+        }
+    loaded.locator.notices += _warn_of_folders(folders, place, workspace)
     if not found and suite.dataset is None:
         raise InputError.from_message(
             "the config names no traces", place=suite.place, hint="add `traces:`, or pass --traces"
@@ -335,6 +343,21 @@ def find_recordings(
             hint = "check the path or the glob, or record the agent with `agentci record`"
             raise InputError.from_message(message, place=place, hint=hint)
     return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
+
+
+def _warn_of_folders(
+    folders: Sequence[Path], place: Place, workspace: Workspace
+) -> Iterator[Problem]:
+    """Warn of folders that a glob of traces matches, besides those that `agentci record` writes."""
+    for folder in dict.fromkeys(folders):
+        if folder.suffix != REQUESTS_SUFFIX:
+            name = workspace.display_path(folder)
+            yield Problem(
+                message=f"{name} is a folder, whose files are not read",
+                place=place,
+                hint=f"name the files in it, e.g. {name}/*.jsonl",
+                severity="warning",
+            )
 
 
 class RecordedRuns(Struct, frozen=True, kw_only=True):

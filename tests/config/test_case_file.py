@@ -296,3 +296,18 @@ def test_case_without_an_answer_is_skipped_by_metrics_of_answers(tmp_path: Path)
     assert ran.code == 1
     assert "the eval case has no expected answer" in ran.out
     assert "Quality gate failed: no check was evaluated" in ran.out
+
+
+def test_calls_of_a_case_without_expected_calls_are_no_difference(tmp_path: Path) -> None:
+    config = (
+        "traces: t.jsonl\neval_set: cases.yaml\n"
+        "evaluators: [{name: response_match_score, type: builtin, threshold: 1.0}]\n"
+    )
+    case = "  - {id: a, input: Refund, answer: Nothing}\n"
+    ran = run(tmp_path, case, config=config)
+    [content] = [each["turns"][0] for each in ran.results["cases"]]
+    assert (ran.code, content["expected_answer"]) == (1, "Nothing")
+    assert "expected_calls" not in content
+    ran = run(tmp_path, case.replace("answer", "calls: [], answer"), config=config)
+    [content] = [each["turns"][0] for each in ran.results["cases"]]
+    assert content["expected_calls"] == []

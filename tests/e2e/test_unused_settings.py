@@ -120,3 +120,16 @@ def test_check_of_a_tool_that_no_run_calls_is_a_note(check: str, tmp_path: Path)
 )
 def test_tools_of_correct_checks_are_no_warning(check: str, tmp_path: Path) -> None:
     assert list_problems(tmp_path, f", {{{check}}}", cases=NO_ANSWER) == []
+
+
+@pytest.mark.parametrize("pattern", ["traces/*", "traces/*.jsonl", "traces/**/*"])
+def test_folder_among_the_traces_is_a_warning(pattern: str, tmp_path: Path) -> None:
+    for folder in ("traces/run.jsonl", "traces/a.requests"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "b.jsonl").write_text(otlp(trace=2))
+    (tmp_path / "traces/a.jsonl").write_text(otlp())
+    (tmp_path / "agentci.yaml").write_text(f"traces: {pattern}\nchecks: [no_secrets: true]\n")
+    expected = [] if "**" in pattern else ["traces/run.jsonl is a folder, whose files are not read"]
+    for options in ([], ["--traces", pattern]):
+        ran = run_agentci(["run", *options], cwd=tmp_path)
+        assert [each["message"] for each in ran.results["problems"]] == expected
