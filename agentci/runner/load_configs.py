@@ -548,13 +548,19 @@ def find_eval_sets(
 
 def find_given_eval_sets(given: Sequence[str], workspace: Workspace) -> tuple[NamedEvalSet, ...]:
     """Find the eval sets of ``--eval-set``; errors as for ``find_eval_sets``."""
+    found = {named: find_matching_paths(workspace.cwd, named) for named in given}
+    for named, paths in found.items():
+        if not paths and "*" in named:
+            raise InputError.from_message(
+                f"no eval set matches {named}", place=COMMAND_LINE, hint="check the glob"
+            )
     return tuple(
         NamedEvalSet(
             path=workspace.resolve_given(path, named=named, place=COMMAND_LINE),
             place=COMMAND_LINE,
         )
-        for named in given
-        for path in find_matching_paths(workspace.cwd, named) or (Path(named),)
+        for named, paths in found.items()
+        for path in paths or (Path(named),)
     )
 
 

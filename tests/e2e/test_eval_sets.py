@@ -157,3 +157,12 @@ def test_test_file_in_its_old_form_is_only_read(folder: Path) -> None:
     ran = run_agentci(["accept", "--all", "--update"], cwd=folder)
     assert ran.code == 1
     assert "refused: cancel (t.jsonl): evals/cancel.test.json: an ADK test file" in ran.out
+
+
+def test_glob_and_folder_of_the_option_are_checked_first(folder: Path) -> None:
+    ran = run_agentci(["run", "--eval-set", "evals/*.none"], cwd=folder)
+    assert ran.code == 2
+    assert "error: no eval set matches evals/*.none; check the glob" in ran.out
+    ran = run_agentci(["accept", "--all", "--eval-set", "evals"], cwd=folder)
+    assert (ran.code, "new: " in ran.out) == (2, False)
+    assert [each.message for each in ran.problems] == ["evals is a folder"]

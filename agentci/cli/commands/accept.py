@@ -20,6 +20,7 @@ from agentci._util.workspace import (
     Workspace,
     decode_utf8,
     is_file,
+    is_folder,
     limit_input,
     read_file,
 )
@@ -389,6 +390,9 @@ def _open_eval_set(path: ResolvedPath, workspace: Workspace, *, unnamed_in: str)
     if is_file(path.path):
         data = read_file(path, name=name, limit_bytes=MAX_EVAL_SET_BYTES)
         text = decode_utf8(data, file=name)
+    elif is_folder(path.path):
+        hint = f"name a file to write, e.g. {name}/cases.yaml"
+        raise InputError.from_message(f"{name} is a folder", hint=hint)
     elif "*" in path.path.name:
         raise InputError.from_message(f"no file matches {name}", hint="name a file to write")
     return _EvalSetFile(path=path, name=name, text=text, unnamed_in=unnamed_in)

@@ -238,7 +238,7 @@ def _evaluate(
         _say(session, "the first run needs more:", *(f"  {each}" for each in error.problems))
         return 0
     if not answers.eval_sets:
-        _say(session, "next: agentci accept   # expect what good runs did")
+        _say(session, "next: agentci accept   # makes good runs the expectation")
     return code
 
 
@@ -262,7 +262,7 @@ def _list_next_commands(answers: _Answers) -> Iterator[str]:
     cases = "".join(f" --cases {shlex.quote(each)}" for each in files)
     yield f"  agentci record{cases} -- {command}   # with a key of the model"
     yield "  agentci run       # the verdict"
-    yield "  agentci accept    # expect what good runs did"
+    yield "  agentci accept    # makes good runs the expectation"
     replays = "the workflow answers the agent from the recording"
     if not answers.command and answers.has_workflow:
         replays = f"{WORKFLOW_FILE} evaluates the committed traces"
