@@ -90,17 +90,18 @@ def format_reason(result: CheckResult) -> str:
     The reason of a check without a score comes first, then what it missed, the first tool call
     that differs, the turns with a low score, and the reasoning.
     """
-    judgement = result.judgement
-    texts = [result.reason or ""]
-    if judgement is not None:
-        texts += [
-            *judgement.misses[:1],
-            differences.describe_first_difference(judgement.details),
-            *(turn.partition(";")[0] for turn in low_scoring_turns(result)[:1]),
-            judgement.reasoning or "",
-        ]
-    found = next((text for text in texts if text), "")
+    found = next(filter(None, _iterate_reasons(result)), "")
     return truncate.short(escape.flatten_line(found), MAX_REASON)
+
+
+def _iterate_reasons(result: CheckResult) -> Iterator[str]:
+    judgement = result.judgement
+    yield result.reason or ""
+    if judgement is not None:
+        yield from judgement.misses[:1]
+        yield differences.describe_first_difference(judgement.details)
+        yield from (turn.partition(";")[0] for turn in low_scoring_turns(result)[:1])
+        yield judgement.reasoning or ""
 
 
 def low_scoring_turns(result: CheckResult) -> tuple[str, ...]:

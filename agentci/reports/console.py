@@ -282,7 +282,7 @@ def _list_cause(cause: Cause, state: str, *, colour: bool) -> Iterator[str]:
         # Calls that a check shows are complete there.
         shown = any(each.shows_calls for each in cause.checks)
         yield from _list_difference(difference, colour=colour, with_calls=not shown)
-    if others := cause.format_others(_cell, _cell):
+    if others := cause.format_others(_cell, _line):
         yield f"  {others}"
 
 

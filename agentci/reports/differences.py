@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import takewhile
 from textwrap import wrap
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from agentci._util.text import escape, json_text, truncate
+from agentci._util.text import change, escape, json_text, truncate
 from agentci._util.text.format import format_count
 from agentci.model.result import (
     BaselineTurn,
@@ -37,10 +36,7 @@ SIGNS: Final[Mapping[str, str]] = {
 MAX_CALLS = 40
 # A longer call that differs is shown with only the arguments that do.
 MAX_WHOLE_CALL: Final = 80
-MAX_DEPTH: Final = 20
 _CONTAINERS: Final = (Mapping, list, tuple)
-# Values in a formatted call; a text may be cut off.
-_LITERALS: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)|\b(?:true|false|null)\b|-?\b\d[\d.eE+-]*')
 
 _Call: TypeAlias = tuple[str, Json]
 _Pair: TypeAlias = tuple[_Call | None, _Call | None]
@@ -52,6 +48,7 @@ class ToolCallRow(Struct, frozen=True, kw_only=True):
     Attributes:
         note: what is wrong; empty for rows of a metric.
         changed: of a call that differs, both sides with only their differing arguments.
+        changes: of a call that differs, these arguments; not of rows of the check `trajectory`.
     """
 
     mark: DiffMark
@@ -59,6 +56,7 @@ class ToolCallRow(Struct, frozen=True, kw_only=True):
     actual: str
     note: str = ""
     changed: tuple[str, str] | None = None
+    changes: tuple[change.ArgumentChange, ...] = ()
 
     @property
     def label(self) -> str:
@@ -260,6 +258,9 @@ def _rows(pairs: Sequence[_Pair]) -> tuple[ToolCallRow, ...]:
             changed=None
             if expected is None or actual is None or expected == actual
             else _format_changed(expected, actual),
+            changes=()
+            if expected is None or actual is None or expected == actual
+            else tuple(change.list_changes(expected[1], actual[1])),
         )
         for expected, actual in pairs
     )
@@ -275,29 +276,28 @@ def _format_changed(expected: _Call, actual: _Call) -> tuple[str, str] | None:
     is_long = max(len(format_call(*expected)), len(format_call(*actual))) > MAX_WHOLE_CALL
     if not is_nested and not is_long:
         return None
-    leaves = dict(_list_leaves(one, "")), dict(_list_leaves(other, ""))
-    same = {path for path in leaves[0] if leaves[0][path] == leaves[1].get(path)}
-    return _format_leaves(name, leaves[0], same), _format_leaves(name, leaves[1], same)
+    leaves = _write_leaves(one), _write_leaves(other)
+    changes = [
+        change.ArgumentChange(path, *(side.get(path, "") for side in leaves))
+        for path in dict.fromkeys((*leaves[0], *leaves[1]))
+        if leaves[0].get(path) != leaves[1].get(path)
+    ]
+    if sum(len(each.before) + len(each.after) for each in changes) > MAX_CHARACTERS:
+        changes = change.sort_by_size(changes)
+    some = len(changes) < len({*leaves[0], *leaves[1]})
+    sides = [
+        (each.path, change.shorten_pair(each.before, each.after, change.MAX_SIDE))
+        for each in changes
+    ]
+    rest = [truncate.ELLIPSIS] if some else []
+    return (
+        f"{name}({', '.join([f'{path}={old}' for path, (old, _) in sides if old] + rest)})",
+        f"{name}({', '.join([f'{path}={new}' for path, (_, new) in sides if new] + rest)})",
+    )
 
 
-def _list_leaves(value: Json, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield the path of each value that is not a container, like ``guests[0].name``, and its JSON.
-
-    Below ``MAX_DEPTH``, containers count as one value.
-    """
-    if isinstance(value, Mapping) and value and depth < MAX_DEPTH:
-        for key, inner in value.items():
-            yield from _list_leaves(inner, f"{path}.{key}" if path else key, depth + 1)
-    elif isinstance(value, list | tuple) and value and depth < MAX_DEPTH:
-        for number, inner in enumerate(value):
-            yield from _list_leaves(inner, f"{path}[{number}]", depth + 1)
-    else:
-        yield path, json_text.dumps_readable(value)
-
-
-def _format_leaves(name: str, leaves: Mapping[str, str], same: AbstractSet[str]) -> str:
-    written = [f"{path}={value}" for path, value in leaves.items() if path not in same]
-    return f"{name}({', '.join([*written, *([truncate.ELLIPSIS] if same else [])])})"
+def _write_leaves(args: Json) -> dict[str, str]:
+    return {path: json_text.dumps_readable(value) for path, value in change.list_leaves(args, "")}
 
 
 def _mark(expected: _Call | None, actual: _Call | None, *, moved: bool) -> DiffMark:
@@ -338,7 +338,6 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
     Attributes:
         turn: counted from 1.
         lines: of a call, or of the answer from the first sentence on that differs.
-        kind: of calls, what differs without the values: tools and arguments.
         shown: how many calls they show.
         total: how many calls differ in the turn.
     """
@@ -346,7 +345,6 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
     turn: int
     reference: Reference
     lines: tuple[str, ...]
-    kind: str = ""
     shown: int = 1
     total: int = 1
 
@@ -422,12 +420,12 @@ def _find_differences(content: RunContent, reference: Reference) -> FirstDiffere
     answers: list[TurnDifference] = []
     missing: list[int] = []
     for number, turn in enumerate(content.turns, start=1):
-        own = _choose_reference(turn, reference)
+        own = choose_reference(turn, reference)
         if turn.missing:
             # One that the baseline lacks, too, is not a difference to it.
             missing += [number] if own == reference else []
             continue
-        rows, texts = _compare_turn(turn, own)
+        rows, texts = compare_turn(turn, own)
         if rows:
             shown = rows[: 2 if _is_replacement(rows) else 1]
             calls.append(
@@ -435,7 +433,6 @@ def _find_differences(content: RunContent, reference: Reference) -> FirstDiffere
                     turn=number,
                     reference=own,
                     lines=tuple(line for row in shown for line in _format_row(row, own)),
-                    kind="; ".join(map(_describe_kind, shown)),
                     shown=len(shown),
                     total=len(rows),
                 )
@@ -457,7 +454,7 @@ def _find_differences(content: RunContent, reference: Reference) -> FirstDiffere
     )
 
 
-def _choose_reference(turn: TurnContent, wanted: Reference) -> Reference:
+def choose_reference(turn: TurnContent, wanted: Reference) -> Reference:
     """Choose what a turn has of the eval case and the baseline, and ``wanted`` if it has both."""
     has_expectation = turn.expected_calls is not None or turn.expected_answer is not None
     if turn.baseline is None:
@@ -471,7 +468,7 @@ def _is_replacement(rows: Sequence[ToolCallRow]) -> bool:
     return sorted(sides) == [(False, True), (True, False)]
 
 
-def _compare_turn(
+def compare_turn(
     turn: TurnContent, reference: Reference
 ) -> tuple[Sequence[ToolCallRow], tuple[str, str | None] | None]:
     """Return the calls that differ, and both answers if they do."""
@@ -518,11 +515,6 @@ def _format_row(row: ToolCallRow, reference: Reference) -> Iterator[str]:
             yield from _format(sign, call)
 
 
-def _describe_kind(row: ToolCallRow) -> str:
-    """Describe a row without values: ``differs: - refund(amount=#) + refund(amount=#)``."""
-    return f"{row.mark}: {_LITERALS.sub('#', ' '.join(list_sides(row)))}"
-
-
 def _split(text: str | None) -> list[str]:
     """Split a text into sentences; none without a text."""
     return [] if text is None else _SENTENCE_END.split(text.strip())
@@ -536,8 +528,9 @@ def _format_answers(expected: str, actual: str | None) -> Iterator[str]:
         return
     one, other = _split(expected), _split(actual)
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
-    yield from _format("-", " ".join(one[same:]))
-    yield from _format("+", " ".join(other[same:]))
+    old, new = (escape.flatten_line(" ".join(side[same:])) for side in (one, other))
+    for sign, text in zip("-+", change.shorten_pair(old, new, MAX_CHARACTERS), strict=True):
+        yield from _format(sign, text)
 
 
 def _format(sign: str, text: str) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """What got worse in a run, one entry per cause, for the comment, the summary and the terminal."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -31,14 +33,19 @@ from agentci.reports.differences import (
     find_first_difference,
     find_unmatched_turns,
 )
-from agentci.reports.outcomes import CaseOutcome, list_case_outcomes, rank_problem
+from agentci.reports.failure_patterns import NumberNotes, find_largest
+from agentci.reports.outcomes import (
+    CaseOutcome,
+    find_pattern,
+    list_case_outcomes,
+    rank_problem,
+)
 from agentci.reports.report_format import MAX_NAMES, filter_by_status, list_case_names
 
 NEW_TITLE: Final = "New failures"
 LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
 FALLEN_TITLE: Final = "Score fell, still passing"
 MAX_FALLEN_SCORES: Final = 5
-MAX_CALL_CHARACTERS: Final = 120
 
 # Config, evaluator and case.
 _CheckKey: TypeAlias = tuple[str, str, str]
@@ -70,13 +77,19 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     Attributes:
         case: the worst of them, which the other attributes describe.
-        others: ids of the others, with their calls that differ if these have other values.
+        others: ids of the first of the others, with the numbers in which they differ from it.
+        more: the number of further others.
+        more_note: the ranges of their numbers; empty if they are those of the first.
+        is_known: whether more than the reasons of the failures is known.
         checks: its failed ones, required before advisory, the worst first.
         difference: what differs first; None if nothing does or if that is not known.
     """
 
     case: CaseOutcome
     others: tuple[tuple[str, str], ...]
+    more: int
+    more_note: str
+    is_known: bool
     checks: tuple[FailedCheck, ...]
     difference: FirstDifference | None
 
@@ -87,22 +100,32 @@ class Cause(Struct, frozen=True, kw_only=True):
         found = next((turn.question for turn in summary.dialogue if turn.question), "")
         return "" if found == summary.id else found
 
-    def format_others(self, write: Callable[[str], str], write_calls: Callable[[str], str]) -> str:
-        """Format ``2 more cases fail in the same way: a, b (- f(x=1) + f(x=2))``, or nothing.
+    def format_others(self, write: Callable[[str], str], write_note: Callable[[str], str]) -> str:
+        """Format ``2 more cases fail in the same way: a, b (took 9 s)``, or nothing.
 
         Args:
             write: escapes the id of a case.
-            write_calls: escapes the calls that differ.
+            write_note: escapes the numbers of a case with the words around them.
         """
         if not self.others:
             return ""
-        verb = "fails" if len(self.others) == 1 else "fail"
-        calls = dict(self.others)
-        names = list_case_names(
-            [id_ for id_, _ in self.others],
-            lambda id_: f"{write(id_)} ({write_calls(calls[id_])})" if calls[id_] else write(id_),
+        count = len(self.others) + self.more
+        names = [write(id_) + _add_note(note, write_note) for id_, note in self.others]
+        if self.more:
+            rest = truncate.format_omitted(self.more)
+            names.append(rest + _add_note(self.more_note, write_note))
+        return (
+            f"{format_count(count, 'more case')} {self.format_likeness(count)}: {', '.join(names)}"
         )
-        return f"{format_count(len(self.others), 'more case')} {verb} in the same way: {names}"
+
+    def format_likeness(self, count: int) -> str:
+        """Format what is the same in ``count`` cases."""
+        verb = "fails" if count == 1 else "fail"
+        return f"{verb} {'in the same way' if self.is_known else 'for the same reason'}"
+
+
+def _add_note(note: str, write: Callable[[str], str]) -> str:
+    return f" ({write(note)})" if note else ""
 
 
 class LostChecks(Struct, frozen=True, kw_only=True):
@@ -166,13 +189,23 @@ class Causes(Struct, frozen=True, kw_only=True):
         failed = [each for each in case.problems if each.status == "failed"]
         reference: Reference = "baseline" if any(map(self.is_new, failed)) else "expected"
         difference = self._find_difference(case, reference)
+        phrases = find_pattern(self.report, case).phrases
+        notes = NumberNotes([each.numbers for each in group], phrases)
         named = [
-            (each.summary.id, self._describe_calls(each, reference, difference))
-            for each in others[:MAX_NAMES]
+            (
+                each.summary.id,
+                notes.describe(place, find_pattern(self.report, each).phrases)
+                if each.numbers != case.numbers
+                else "",
+            )
+            for place, each in enumerate(others[:MAX_NAMES], start=1)
         ]
         return Cause(
             case=case,
-            others=(*named, *((each.summary.id, "") for each in others[MAX_NAMES:])),
+            others=tuple(named),
+            more=len(others) - len(named),
+            more_note=notes.describe_rest(1 + len(named), phrases),
+            is_known=case.is_known,
             checks=tuple(
                 self._describe_check(each, quotes=difference is None)
                 for each in sorted(failed, key=self.is_new, reverse=True)
@@ -182,16 +215,6 @@ class Causes(Struct, frozen=True, kw_only=True):
 
     def _find_difference(self, case: CaseOutcome, reference: Reference) -> FirstDifference | None:
         return find_first_difference(show_case(self.report, case.results).content, reference)
-
-    def _describe_calls(
-        self, case: CaseOutcome, reference: Reference, shown: FirstDifference | None
-    ) -> str:
-        """Describe the calls of a case that differ, on one line; empty if they are as shown."""
-        difference = self._find_difference(case, reference)
-        calls = difference and difference.calls
-        if not calls or (shown and shown.calls and shown.calls.lines == calls.lines):
-            return ""
-        return truncate.short(" ".join(calls.lines), MAX_CALL_CHARACTERS)
 
     def _describe_check(self, result: CheckResult, *, quotes: bool) -> FailedCheck:
         change = self.changes.get(_make_key(result))
@@ -253,23 +276,38 @@ def _make_novelty_test(report: Report) -> Callable[[CheckResult], bool]:
 
 
 def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
-    """Group cases that fail for the same reasons.
+    """Group cases that fail in the same way.
 
-    Groups with the most cases come first, then those with the most failures, then the worst.
+    Groups with the most cases come first, then those with the most failures, then the worst; but
+    the first group of each set of failed evaluators before the second of any, so that many cases
+    of one evaluator do not hide another one. In a group, of cases with equal scores the one with
+    the largest number comes first.
     """
     groups: dict[int | None, list[CaseOutcome]] = {}
     for each in outcomes:
         groups.setdefault(each.cluster, []).append(each)
-    for group in groups.values():
-        group.sort(key=lambda case: rank_problem(case.problems[0]))
-    return sorted(
-        groups.values(),
+    ordered = sorted(
+        map(_sort_group, groups.values()),
         key=lambda group: (
             -len(group),
             -len(group[0].problems),
             rank_problem(group[0].problems[0]),
         ),
     )
+    counts: Counter[tuple[tuple[str, str], ...]] = Counter()
+    places: list[int] = []
+    for group in ordered:
+        failed = tuple((each.config, each.evaluator.name) for each in group[0].problems)
+        places.append(counts[failed])
+        counts[failed] += 1
+    return [group for _, group in sorted(zip(places, ordered, strict=True), key=itemgetter(0))]
+
+
+def _sort_group(group: list[CaseOutcome]) -> list[CaseOutcome]:
+    largest = find_largest([each.numbers for each in group])
+    ranked = zip(group, largest, strict=True)
+    ordered = sorted(ranked, key=lambda each: (rank_problem(each[0].problems[0]), -each[1]))
+    return [case for case, _ in ordered]
 
 
 def _make_key(result: CheckResult) -> _CheckKey:

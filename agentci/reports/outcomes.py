@@ -4,11 +4,10 @@ The last are latency, tokens and cost of all recorded runs, and their change.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import fsum
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
@@ -17,24 +16,20 @@ from agentci._util.text.format import format_count, format_number
 from agentci.model.case import CaseSummary
 from agentci.model.result import CaseState, CheckResult, RepeatRecord, Report, RunContent
 from agentci.model.trace import Milliseconds, TokenTotals
-from agentci.model.values import IdentityKey
-from agentci.reports.check_text import format_reason
-from agentci.reports.contents import group_by_case, show_case
-from agentci.reports.differences import find_first_difference
+from agentci.model.values import IdentityKey, replace
+from agentci.reports.contents import ReportedCase, group_by_case, show_case
+from agentci.reports.failure_patterns import (
+    MAX_DIFFERING,
+    FailurePattern,
+    count_differing,
+    make_pattern,
+)
 from agentci.reports.report_format import (
     USD_DIGITS,
     format_path,
     group_by_evaluator,
     has_several_configs,
 )
-
-# Numbers and arguments of calls (`city='Rome'`) differ between cases that fail for the same reason.
-# What else is quoted, as an answer, is the reason.
-_KEPT_AND_MASKED: Final = re.compile(
-    r"(?<!=)(`[^`]*`|\"[^\"]*\"|'[^']*')|(?<==)(?:\"[^\"]*\"|'[^']*')|[\d.]+"
-)
-
-_ClusterKey: TypeAlias = tuple[tuple[str, str, str, str, str], ...]
 
 
 class Amounts(Struct, frozen=True, kw_only=True):
@@ -55,8 +50,9 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         before: of its run in the baseline; None without one, and where the numbers of turns differ.
         models: that the agent called, in order.
         tags: labels of the case.
-        cluster: shared by cases that fail for the same reasons, from 0; None if none fails.
-        calls_kind: of a case that fails, which tools and arguments differ first, without values.
+        cluster: shared by cases that fail in the same way, from 0; None if none fails.
+        numbers: those of its pattern, in which it differs from other cases of its cluster.
+        is_known: whether what decided its failures is known, and not only their reasons.
     """
 
     summary: CaseSummary
@@ -67,8 +63,9 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     before: Amounts | None
     models: tuple[str, ...]
     tags: tuple[str, ...]
-    cluster: int | None
-    calls_kind: str
+    cluster: int | None = None
+    numbers: tuple[str, ...] = ()
+    is_known: bool = True
 
     @property
     def problems(self) -> tuple[CheckResult, ...]:
@@ -91,16 +88,13 @@ def list_case_outcomes(report: Report) -> tuple[CaseOutcome, ...]:
 # All report formats of a run need them, and reading the contents takes long.
 @lru_cache(maxsize=1)
 def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
-    clusters: dict[_ClusterKey, int] = {}
+    keys: list[bytes | None] = []
     found: list[CaseOutcome] = []
     for results in group_by_case(report.value.results):
         shown = show_case(report.value, results)
         before = shown.before
-        fails = any(each.status in ("failed", "errored") for each in results)
-        difference = find_first_difference(shown.content, "baseline") if fails else None
-        calls = difference and difference.calls
-        kind = calls.kind if calls else ""
-        key = _make_cluster_key(results, kind)
+        pattern = _make_pattern(shown, results)
+        keys.append(None if pattern is None else pattern.key)
         found.append(
             CaseOutcome(
                 summary=shown.summary,
@@ -113,31 +107,46 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
                 else _measure(before),
                 models=_list_models(shown.content),
                 tags=shown.content.tags,
-                cluster=clusters.setdefault(key, len(clusters)) if key else None,
-                calls_kind=kind,
+                numbers=pattern.numbers if pattern else (),
+                is_known=pattern is None or pattern.is_known,
             )
         )
-    return tuple(found)
+    return tuple(_number_clusters(found, keys))
 
 
-def _make_cluster_key(results: Sequence[CheckResult], calls_kind: str) -> _ClusterKey:
-    """Describe why a case fails, without the values that differ between cases; empty if not."""
-    return tuple(
-        (
-            each.config,
-            each.evaluator.name,
-            each.status,
-            mask_values(format_reason(each)),
-            calls_kind,
-        )
-        for each in results
-        if each.status in ("failed", "errored")
-    )
+def find_pattern(report: Report, outcome: CaseOutcome) -> FailurePattern:
+    """Make the pattern of a case that fails, for its phrases."""
+    shown = show_case(report, outcome.results)
+    pattern = _make_pattern(shown, outcome.results)
+    assert pattern is not None  # noqa: S101  (it fails)
+    return pattern
 
 
-def mask_values(reason: str) -> str:
-    """Replace numbers and arguments in a reason, so that equal causes are equal."""
-    return _KEPT_AND_MASKED.sub(lambda match: match[1] or "#", reason)
+def _make_pattern(shown: ReportedCase, results: Sequence[CheckResult]) -> FailurePattern | None:
+    still = shown.state == "still_failing"
+    return make_pattern(results, shown.content, is_failing_still=still)
+
+
+def _number_clusters(
+    outcomes: Sequence[CaseOutcome], keys: Sequence[bytes | None]
+) -> Iterator[CaseOutcome]:
+    """Number the cases with equal patterns; where many numbers differ, those with equal ones.
+
+    Args:
+        keys: of the pattern of each case that fails.
+    """
+    numbers: dict[bytes, list[tuple[str, ...]]] = {}
+    for outcome, key in zip(outcomes, keys, strict=True):
+        if key is not None:
+            numbers.setdefault(key, []).append(outcome.numbers)
+    split = {key for key, each in numbers.items() if count_differing(each) > MAX_DIFFERING}
+    clusters: dict[tuple[bytes, tuple[str, ...]], int] = {}
+    for outcome, key in zip(outcomes, keys, strict=True):
+        if key is None:
+            yield outcome
+        else:
+            whole = key, outcome.numbers if key in split else ()
+            yield replace(outcome, cluster=clusters.setdefault(whole, len(clusters)))
 
 
 def _measure(content: RunContent) -> Amounts:

@@ -145,16 +145,16 @@ def test_new_failures_come_before_known_ones() -> None:
     text = _render(replace(make_report(results), baseline=before))
     assert text.index("  new: new failure, ") < text.index("  old0: still failing, ")
     assert f"score 0.6, threshold 0.7, was skipped ({CONFIG}:2)" in text
-    assert "\n    6 more cases fail in the same way: old1, " in text
+    assert "\n    6 more cases fail for the same reason: old1, " in text
 
 
 def test_cases_that_fail_for_the_same_reasons_are_shown_once() -> None:
     results = [make_result("failed", 0.1, case=f"c{n}", misses=["no answer"]) for n in range(7)]
     text = _render(make_report(results))
     assert text.count("- no answer") == 1
-    assert "\n    6 more cases fail in the same way: c1, c2, c3, c4, c5, … and 1 more\n" in text
+    assert "\n    6 more cases fail for the same reason: c1, c2, c3, c4, c5, … and 1 more\n" in text
     two = _render(make_report(results[:2]))
-    assert "\n    1 more case fails in the same way: c1\n" in two
+    assert "\n    1 more case fails for the same reason: c1\n" in two
 
 
 def test_cases_with_same_error_are_grouped() -> None:

@@ -362,6 +362,20 @@ def test_long_texts_are_wrapped_and_shortened() -> None:
     assert max(map(len, found.answer.lines)) <= WIDTH + 2
 
 
+def test_value_that_differs_late_is_shown() -> None:
+    text = "We are sorry that it arrived broken, and take it back at once, " * 4
+    turn = _turn(
+        expected_answer=f"{text}for 39.90 EUR.",
+        answer=f"{text}for 9000.00 EUR.",
+        expected_calls=(_expected("refund", note=f"{text}39.90", a=text, b=text),),
+        calls=(_call("refund", note=f"{text}9000.00", a=f"{text}.", b=f"{text}!"),),
+    )
+    found = find_first_difference(RunContent(turns=(turn,)), "baseline")
+    assert found is not None
+    shown = ["\n".join(part) for _, part in found.list_parts()]
+    assert all("39.90" in part and "9000.00" in part for part in shown)
+
+
 BEFORE = BaselineTurn(answer="Maybe.", calls=(_expected("f", a=1),))
 
 

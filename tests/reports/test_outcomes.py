@@ -9,9 +9,7 @@ from agentci.model.gate import Comparison
 from agentci.model.requests import Repetition
 from agentci.model.result import (
     BaselineCheck,
-    CallContent,
     CheckResult,
-    ExpectedCall,
     Report,
     RunContent,
     RunInfo,
@@ -21,7 +19,6 @@ from agentci.model.trace import ModelStep, RunSpan, TokenTotals
 from agentci.model.values import replace
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
-from agentci.reports.failures import list_causes
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.outcomes import (
@@ -212,42 +209,6 @@ def test_other_answers_are_another_cause() -> None:
     ]
     clusters = [each.cluster for each in list_case_outcomes(make_report(results))]
     assert clusters == [0, 1]
-
-
-def _call_content(called: str, **arguments: str) -> RunContent:
-    """A run that should refund 8.50 EUR after it found the order."""
-    find = CallContent(name="find_order", arguments={"id": "1"})
-    return RunContent(
-        turns=(
-            TurnContent(
-                user="Refund it.",
-                answer="Done.",
-                expected_calls=(
-                    ExpectedCall(name="find_order", arguments={"id": "1"}),
-                    ExpectedCall(name="refund", arguments={"amount": "8.50 EUR"}),
-                ),
-                calls=(find, CallContent(name=called, arguments=arguments)) if called else (find,),
-            ),
-        )
-    )
-
-
-def test_calls_that_differ_in_other_ways_are_other_causes() -> None:
-    # The reason of `case:calls` does not name the call.
-    report = _report(
-        (_call_content("refund", amount="85.00 EUR"), None),
-        (_call_content("refund", amount="9.50 EUR"), None),
-        (_call_content(""), None),
-        (_call_content("refund", currency="EUR"), None),
-        reason="1 of 2 expected calls (precision 1, recall 0.5, F1 0.67)",
-    )
-    outcomes = list_case_outcomes(report)
-    assert [each.cluster for each in outcomes] == [0, 0, 1, 2]
-    cause = list_causes(report).describe(list_causes(report).new[0])
-    assert cause.format_others(str, str) == (
-        "1 more case fails in the same way: c1"
-        ' (- refund(amount="8.50 EUR") + refund(amount="9.50 EUR"))'
-    )
 
 
 def test_cases_that_differ_only_in_numbers_share_a_cluster() -> None:

@@ -5,7 +5,15 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from agentci._util.text import truncate
+from agentci._util.text import json_text, truncate
+from agentci._util.text.change import ABSENT as ABSENT_TEXT
+from agentci._util.text.change import (
+    MAX_CHANGES,
+    ArgumentChange,
+    format_changes,
+    list_changes,
+    shorten_pair,
+)
 from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding
@@ -23,7 +31,10 @@ from agentci.evaluators.trajectory.match import (
     match_calls,
 )
 from agentci.evaluators.trajectory.matchers import (
+    MAX_SHOWN,
+    PREFIX,
     WHOLE,
+    Absent,
     WrongArgument,
     format_value,
     read_arguments,
@@ -52,6 +63,7 @@ class AlignedRow(Struct, frozen=True, kw_only=True):
     Attributes:
         number: of the recorded call, counted from 1; None without one.
         note: what is wrong.
+        changed: of a call that differs, only the arguments that do.
     """
 
     mark: RowMark
@@ -59,6 +71,7 @@ class AlignedRow(Struct, frozen=True, kw_only=True):
     expected: str
     actual: str
     note: str = ""
+    changed: str = ""
 
     @property
     def line(self) -> str:
@@ -140,13 +153,17 @@ def _make_row(
     pattern = None if slot is None else match.variant.patterns[slot]
     expected = "" if pattern is None else _format_pattern(pattern)
     mark, note = _describe_call(match, call, aligned, slot, index)
-    text = format_call(call)
+    text, changed = format_call(call), ""
     if mark == "~" and pattern is not None:
         wrong = compare_call_arguments(pattern, call).wrong
         text = _format_changed(call, wrong)
         note = "; ".join(filter(None, map(_explain, wrong)))
         note = note if wrong else f"expected status {pattern.status}"
-    return AlignedRow(mark=mark, number=index + 1, expected=expected, actual=text, note=note)
+        changes = [change for each in wrong for change in _list_changes(each)]
+        changed = format_changes(call.name, changes) if wrong else call.name
+    return AlignedRow(
+        mark=mark, number=index + 1, expected=expected, actual=text, note=note, changed=changed
+    )
 
 
 def _describe_call(
@@ -200,14 +217,28 @@ def format_call(call: RecordedCall) -> str:
 
 def _format_changed(call: RecordedCall, wrong: Sequence[WrongArgument]) -> str:
     """Format only the changed arguments: ``refund_order(amount: 19.99 → 199.9)``."""
-    parts = [
-        f"{each.name}: {_format_expected(each)} → {format_value(each.found)}" for each in wrong
-    ]
+    parts = [f"{each.name}: {' → '.join(_format_sides(each))}" for each in wrong]
     return truncate.short(f"{call.name}({', '.join(parts)})", MAX_CALL)
 
 
-def _format_expected(wrong: WrongArgument) -> str:
-    return "absent" if wrong.matcher is None else wrong.matcher.text
+def _format_sides(wrong: WrongArgument) -> tuple[str, str]:
+    matcher, found = wrong.matcher, wrong.found
+    if matcher is None or isinstance(found, Absent) or not matcher.is_plain:
+        return ABSENT_TEXT if matcher is None else matcher.text, format_value(found)
+    sides = json_text.dumps_readable(matcher.written), json_text.dumps_readable(found)
+    return shorten_pair(*sides, MAX_SHOWN)
+
+
+def _list_changes(wrong: WrongArgument) -> Iterator[ArgumentChange]:
+    """Yield the values of an argument that differ; it is one value for a matcher."""
+    matcher, found = wrong.matcher, wrong.found
+    if matcher is None or isinstance(found, Absent) or not matcher.is_plain:
+        yield ArgumentChange(wrong.name, *_format_sides(wrong))
+        return
+    changes = tuple(list_changes(matcher.written, found, wrong.name))
+    if not changes or any(f".{PREFIX}" in each.path for each in changes):
+        changes = (ArgumentChange(wrong.name, *_format_sides(wrong)),)  # a matcher inside of it
+    yield from changes
 
 
 def _format_pattern(pattern: CallPattern) -> str:
@@ -358,12 +389,37 @@ def _compare(title: str, expected: ExpectedTrajectory, turns: Sequence[Turn]) ->
     return _ComparedCalls(title=title, expected=expected, calls=calls, match=match)
 
 
+def describe_first_row(rows: Sequence[AlignedRow]) -> str:
+    """Describe the first call that is not as expected, a forbidden one before others; or nothing.
+
+    Like ``refund: amount 8.50 EUR → 85.00 EUR``, ``cancel(id="1") is missing`` or
+    ``close(id="1") instead of refund(id="1")``.
+    """
+    wrong = [(at, row) for at, row in enumerate(rows) if row.mark not in ("=", ".")]
+    if not wrong:
+        return ""
+    at, first = next((each for each in wrong if each[1].mark == "!"), wrong[0])
+    following = rows[at + 1] if at + 1 < len(rows) else None
+    if following is not None and {first.mark, following.mark} == {"-", "+"}:
+        new, old = (first, following) if first.mark == "+" else (following, first)
+        return f"{_shorten(new.actual)} instead of {_shorten(old.expected)}"
+    if first.mark == "~":
+        return f"{first.changed} ({first.note})" if first.note else first.changed
+    word = {"-": "is missing", "+": "is not expected", "!": f"is {first.note}"}
+    return f"{_shorten(first.actual or first.expected)} {word.get(first.mark, first.note)}"
+
+
+def _shorten(call: str) -> str:
+    return truncate.short(call, MAX_CHANGES)
+
+
 def _describe(compared: _ComparedCalls) -> Iterator[str]:
     match = compared.match
     if match.is_satisfied:
         return
     score = format_number(match.score(compared.expected.score))
-    yield f"{compared.title}: {describe_numbers(match)}; score {score}"
+    parts = (describe_first_row(compared.rows), describe_numbers(match), f"score {score}")
+    yield f"{compared.title}: {'; '.join(filter(None, parts))}"
     for line in describe_branches(match):
         yield f"{compared.title}: {line}"
     for hint in find_hints(compared.expected, compared.calls):

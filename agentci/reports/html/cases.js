@@ -22,7 +22,8 @@ function joinCases(data) {
     taken.set(given.id, used);
     const checks = given.checks.map((check) => {
       const evaluator = data.evaluators[check.evaluator];
-      return { ...check, ...changeOf(check), evaluator, column: byName.get(evaluator.name) };
+      const heading = data.reasons?.[check.cause];
+      return { ...check, ...changeOf(check), evaluator, heading, column: byName.get(evaluator.name) };
     });
     const joined = {
       tags: [],
@@ -206,7 +207,7 @@ function groupCases(cases, by, labels, evaluator = '') {
     },
     cause: (each) => {
       const causes = each.checks.filter((check) => check.cause !== undefined && (!evaluator || check.evaluator.name === evaluator));
-      for (const check of causes) put(check.cause, `${check.evaluator.name}: ${check.reason || check.status}`, each);
+      for (const check of causes) put(check.cause, check.heading, each);
       if (!causes.length) put('', 'No failed check', each, 1);
     },
   };

@@ -15,8 +15,8 @@ function changesView() {
     ...(HAS_BASELINE ? ['score_fell', 'fixed'] : []).flatMap((state) => byDrop.filter((each) => each.state === state).slice(0, 1)),
   ];
   const cards = [
-    ...causes.map(({ cases, first }) => changeCard(CASES[cases[0]], cases.length - 1, first)),
-    ...errors.slice(0, MAX_LINES).map((each) => changeCard(each, alike(each).length - 1)),
+    ...causes.map((cause) => changeCard(CASES[cause.cases[0]], cause)),
+    ...errors.slice(0, MAX_LINES).map((each) => changeCard(each, { cases: alike(each).map(({ index }) => index), others: 'with the same errors' })),
   ];
   if (!cards.length && !rest.length) return null;
   const more = DATA.more_causes + Math.max(0, errors.length - MAX_LINES);
@@ -71,7 +71,7 @@ function problemsOf(each) {
     .sort((a, b) => STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status) || (a.score ?? -1) - (b.score ?? -1));
 }
 
-function changeCard(each, others, first) {
+function changeCard(each, { cases, first, ...likeness }) {
   const problems = problemsOf(each);
   const { run } = contentOf(each);
   return make(
@@ -95,9 +95,21 @@ function changeCard(each, others, first) {
       problems.length > MAX_REASONS ? make('li.quiet', `and ${countOf(problems.length - MAX_REASONS, 'more check')}`) : null,
     ),
     first ? firstDifference(first, run) : null,
-    others > 0
-      ? make('a.same', { href: writeHash('/', { f: FILTER_OF_STATE[each.state] ?? '', like: String(each.cluster) }) }, `${countOf(others, 'more case')} with the same failures`)
-      : null,
+    cases.length > 1 ? likeCases(each, cases.slice(1), likeness) : null,
+  );
+}
+
+/** The cases that fail in the same way, each with the numbers in which it differs. */
+function likeCases(each, others, { others: words, notes = [], more_note: moreNote = '' }) {
+  const href = writeHash('/', { f: FILTER_OF_STATE[each.state] ?? '', like: String(each.cluster) });
+  const noted = (text) => (text ? make('span.quiet', ` (${text})`) : '');
+  const names = notes.map((text, at) => [at ? ', ' : ': ', make('a', { href: caseHash(CASES[others[at]]) }, CASES[others[at]].id), noted(text)]);
+  const more = notes.length ? others.length - notes.length : 0;
+  return make(
+    'p.same',
+    make('a', { href }, `${countOf(others.length, 'more case')} ${words}`),
+    names,
+    more ? [`, \u2026 and ${count(more)} more`, noted(moreNote)] : null,
   );
 }
 

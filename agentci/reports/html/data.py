@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from agentci._util.text import escape, json_text
+from agentci._util.text.change import find_numbers
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value, label_outcome
 from agentci.model.gate import EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
@@ -21,12 +22,12 @@ from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
 from agentci.reports.contents import load_content
 from agentci.reports.differences import FirstDifference, format_more_differences
-from agentci.reports.failures import LOST_TITLE, LostChecks, format_changes, list_causes
+from agentci.reports.failure_patterns import format_range
+from agentci.reports.failures import LOST_TITLE, Cause, LostChecks, format_changes, list_causes
 from agentci.reports.outcomes import (
     Amounts,
     CaseOutcome,
     list_case_outcomes,
-    mask_values,
     summarize_metrics,
     summarize_repeats,
 )
@@ -119,6 +120,20 @@ class _Block(NamedTuple):
     position: int
 
 
+class _Reason(NamedTuple):
+    """A reason of checks of an evaluator, with the numbers of all of them."""
+
+    place: int
+    pieces: list[str]
+    numbers: list[set[str]]
+
+    @property
+    def heading(self) -> str:
+        """The reason, with the ranges of the numbers that differ."""
+        ranges = [*map(format_range, self.numbers), ""]
+        return "".join(part for pair in zip(self.pieces, ranges, strict=True) for part in pair)
+
+
 class PageData:
     """The data of one page; the blocks come first, as the index says where each case is."""
 
@@ -130,7 +145,7 @@ class PageData:
             id_: number for number, id_ in enumerate(report.evaluator_calls.json_by_check)
         }
         self._details_left = MAX_PASSED_DETAILS
-        self._causes: dict[tuple[str, str, str], int] = {}
+        self._reasons: dict[tuple[str, ...], _Reason] = {}
 
     def render_blocks(self) -> Iterator[Markup]:
         """Yield a script element per block of cases."""
@@ -179,12 +194,10 @@ class PageData:
             **_describe_baseline(report),
             "changes": format_changes(report),
             "causes": [
-                {
-                    "cases": [places[id(each)] for each in group],
-                    "first": _describe_difference(causes.describe(group).difference),
-                }
+                _describe_cause(causes.describe(group), [places[id(each)] for each in group])
                 for group in causes.new[:MAX_CAUSES]
             ],
+            "reasons": [each.heading for each in self._reasons.values()],
             "more_causes": len(causes.new[MAX_CAUSES:]),
             "lost": {
                 "title": LOST_TITLE,
@@ -211,9 +224,7 @@ class PageData:
         return {
             "id": case.id,
             "block": list(block),
-            "checks": [
-                self._make_check(each, numbers, outcome.calls_kind) for each in outcome.results
-            ],
+            "checks": [self._make_check(each, numbers) for each in outcome.results],
             **_drop_empty(
                 {
                     "question": question,
@@ -227,9 +238,7 @@ class PageData:
             ),
         }
 
-    def _make_check(
-        self, result: CheckResult, numbers: "_Numbering", calls_kind: str
-    ) -> JsonObject:
+    def _make_check(self, result: CheckResult, numbers: "_Numbering") -> JsonObject:
         before = self._report.baseline.get(result.id)
         scored = result.status in {"passed", "failed"} or result.is_measurement
         calls = self._report.evaluator_calls
@@ -238,8 +247,7 @@ class PageData:
         short = shorten_quotes(reason, result) if reason else ""
         cause = None
         if result.status in ("failed", "errored"):
-            key = (result.evaluator.name, mask_values(reason), calls_kind)
-            cause = self._causes.setdefault(key, len(self._causes))
+            cause = self._count_reason(result, reason)
         return {
             "id": result.id,
             "evaluator": numbers.number((result.config, result.evaluator)),
@@ -258,6 +266,20 @@ class PageData:
                 }
             ),
         }
+
+    def _count_reason(self, result: CheckResult, text: str) -> int:
+        """Return the number of a reason, which is that of all that differ only in numbers."""
+        name = result.evaluator.name
+        pieces, own = find_numbers(f"{name}: {text or result.status}")
+        key = (name, *pieces)
+        known = self._reasons.get(key)
+        if known is None:
+            known = self._reasons[key] = _Reason(
+                len(self._reasons), pieces, [{each} for each in own]
+            )
+        for seen, number in zip(known.numbers, own, strict=True):
+            seen.add(number)
+        return known.place
 
     def _make_content(self, content: RunContent, outcome: CaseOutcome) -> JsonObject:
         case = outcome.summary
@@ -297,6 +319,21 @@ class PageData:
                 "repeats": result.repeats,
             }
         )
+
+
+def _describe_cause(cause: Cause, cases: list[int]) -> JsonObject:
+    count = len(cases) - 1
+    return {
+        "cases": cases,
+        "first": _describe_difference(cause.difference),
+        **_drop_empty(
+            {
+                "others": cause.format_likeness(count) if count else "",
+                "notes": [note for _, note in cause.others],
+                "more_note": cause.more_note,
+            }
+        ),
+    }
 
 
 def _make_block(number: int, texts: list[str]) -> Markup:

@@ -547,7 +547,8 @@ def test_schema_problems_have_their_place() -> None:
 def test_trajectory_is_shown_call_by_call() -> None:
     evaluator = build("trajectory", ["a", {"b": {"x": 1}}, "c"])
     found = judge(evaluator, make_case(turn("", call("a"), call("b", {"x": 2}))))
-    assert found.misses[0].startswith("turn 1: 1 of 3 expected calls (precision 0.5, recall 0.33")
+    [first, *_] = found.misses
+    assert first.startswith("turn 1: b: x 1 → 2; 1 of 3 expected calls (precision 0.5, recall 0.33")
     details: Any = found.details
     [shown] = details["trajectories"]
     assert [row["mark"] for row in shown["rows"]] == ["", "differs", "missing"]

@@ -1,7 +1,10 @@
 """How an alignment is shown, call by call."""
 
+import pytest
+
 from agentci.evaluators.checks.trajectory import (
     describe_branches,
+    describe_first_row,
     describe_numbers,
     find_hints,
     make_rows,
@@ -132,3 +135,45 @@ def test_two_missing_calls_do_not_move_one_call_twice() -> None:
     match = match_calls(expected, [call("y"), call("x"), call("z")])
     assert match.as_json["missing"] == ["0", "1"]
     assert match.as_json["moved"] == [["0", 1]]
+
+
+LONG = "We are sorry that your order arrived broken, and take it back at once, " * 3
+
+
+@pytest.mark.parametrize(
+    ("written", "calls", "text"),
+    [
+        ([{"refund": {"amount": "8.50 EUR"}}], [call("refund", amount="85.00 EUR")],
+         "refund: amount 8.50 EUR → 85.00 EUR"),
+        ([{"refund": {"amount": 5}}], [call("refund", amount="5")],
+         "refund: amount 5 → \"5\" ('5' is text, 5 was expected)"),
+        ([{"f": {"a": {"b": [1, 2], "c": LONG}}}], [call("f", a={"b": [1, 3], "c": LONG})],
+         "f: a.b[1] 2 → 3"),
+        ([{"f": {"text": f"{LONG}8"}}], [call("f", text=f"{LONG}9")],
+         "f: text …back at once, 8 → …back at once, 9"),
+        ([{"f": {**dict.fromkeys("abcd", LONG), "e": 8}}],
+         [call("f", **dict.fromkeys("abcd", LONG.upper()), e=9000)],
+         "f: e 8 → 9000, a We are"),
+        ([{"f": {"a": 1, "b": 2}}], [call("f", a=1, c=3)],
+         "f: b 2 → absent, c absent → 3 (c is not expected)"),
+        ([{"f": {"a": {"$gt": 5}}}], [call("f", a=3)], "f: a $gt 5 → 3 (expected $gt 5)"),
+        ([{"f": {"a": [{"x": {"$gt": 5}}]}}], [call("f", a=[{"x": 3}])],
+         'f: a [{"x": {"$gt": 5}}] → [{"x": 3}]'),
+        (["find", {"cancel": {"id": "1"}}], [call("find")], 'cancel(id="1") is missing'),
+        (["find"], [call("find"), call("drop", id=7)], "drop(id=7) is not expected"),
+        ([{"refund": {"id": 1}}], [call("drop", id=7)], "drop(id=7) instead of refund(id=1)"),
+        (["a", "b"], [call("b"), call("a")], "a() called too late: expected before b"),
+        ({"calls": ["a", "b"], "forbidden": ["drop"]}, [call("b"), call("drop", id=7)],
+         "drop(id=7) is forbidden by rule 1"),
+        ([{"tool": "a", "status": "ok"}], [RecordedCall(name="a", args={}, status="error")],
+         "a (expected status ok)"),
+        (["a"], [call("a")], ""),
+    ],
+)  # fmt: skip
+def test_first_row_is_described_on_one_line(
+    written: Json, calls: list[RecordedCall], text: str
+) -> None:
+    rows = make_rows(match_calls(read_trajectory(written), calls), calls)
+    assert describe_first_row(rows).startswith(text)
+    assert bool(text) == bool(describe_first_row(rows))
+    assert len(describe_first_row(rows)) < 300

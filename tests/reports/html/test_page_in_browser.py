@@ -91,7 +91,7 @@ class TestOverview:
     def test_failures_come_first_with_their_first_difference(self, show: Show) -> None:
         page = show(conversation_report())
         assert page.texts(".change .name") == ["to_rome"]
-        assert page.texts(".change .same") == ["1 more case with the same failures"]
+        assert page.texts(".change .same") == ["1 more case fails in the same way: to_rome_again"]
         marked = page.texts(".change del, .change ins")[:2]
         assert [text.split("\n")[-1] for text in marked] == ['"Rome"', '"Paris"']
         assert [text.split("\n")[0] for text in page.texts(".rest .pill")] == [
@@ -177,8 +177,7 @@ class TestOverview:
     def test_cards_link_to_cases_with_same_failures(self, show: Show) -> None:
         """A case that already failed in the baseline is none of the new failures."""
         page = show(conversation_report())
-        assert page.texts(".same") == ["1 more case with the same failures"]
-        page.run("document.querySelector('.same').click()")
+        page.run("document.querySelector('.same a').click()")
         page.wait("document.querySelectorAll('tr.row').length === 2")
         assert page.run("location.hash") == "#/?f=new&like=0"
         assert _rows(page) == ["to_rome", "to_rome_again"]
@@ -390,6 +389,27 @@ class TestOverview:
         page.press("Enter")
         page.wait("document.querySelector('.crumb .quiet') !== null")
         assert page.texts(".crumb .quiet")[0].endswith(" of 9")
+
+    def test_cases_that_fail_alike_are_shown_with_their_numbers(self, show: Show) -> None:
+        amounts = ("49.90", "99999.00", "4.95", "4.95", "7", "8", "12")
+        misses = [f"no tool returned {each}" for each in amounts]
+        results = [
+            make_result("failed", 0.0, case=f"c{at}", evaluator="amounts", misses=[each])
+            for at, each in enumerate(misses)
+        ]
+        page = show(make_report(results))
+        assert page.texts(".change .name") == ["c1"]
+        [same] = page.texts(".change .same")
+        assert same == (
+            "6 more cases fail for the same reason: c0 (no tool returned 49.90), "
+            "c6 (no tool returned 12), c5 (no tool returned 8), c4 (no tool returned 7), "
+            "c2 (no tool returned 4.95), \u2026 and 1 more (no tool returned 4.95)"
+        )
+        page.run("document.querySelectorAll('.same a')[1].click()")
+        page.wait("location.hash === '#/case/c0'")
+        page = show(make_report(results), "#/?group=cause")
+        [heading] = page.texts("tr.group th")
+        assert heading.startswith("amounts: no tool returned 4.95 to 99999.00\n7 cases")
 
     @pytest.mark.parametrize("evaluators", [4, 20])
     def test_column_heads_stay_in_view(self, show: Show, evaluators: int) -> None:

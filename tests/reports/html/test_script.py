@@ -42,6 +42,7 @@ def _check(status: str, score: float | None, evaluator: int = 0, **others: Any) 
 
 
 DATA: dict[str, Any] = {
+    "reasons": ["tone: exit code 3", "tone: too rude"],
     "evaluators": [
         {"name": "tone", "config": "a.yaml", "required": True},
         {"name": "price", "config": "b.yaml", "required": False},

@@ -1,0 +1,417 @@
+"""What failed cases have in common that fail in the same way, and the numbers that differ.
+
+The pattern of a case is what its failed checks say, with the calls and answers that differ from
+those of the baseline, else from the expected ones. Cases with equal patterns fail in the same way:
+only numbers, and values that the user gave, are left out of a pattern. So whatever else is worse in
+one of them makes it another pattern, and reports show the numbers of each case.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text import escape, truncate
+from agentci._util.text.change import (
+    ARROW,
+    MAX_SIDE,
+    find_numbers,
+    list_leaves,
+    read_number,
+)
+from agentci.model.result import BaselineTurn, CheckResult, ExpectedCall, RunContent, TurnContent
+from agentci.reports.check_text import low_scoring_turns, shorten_quotes
+from agentci.reports.contents import KEPT_LEVELS
+from agentci.reports.differences import (
+    MAX_CALLS,
+    Reference,
+    ToolCallRow,
+    choose_reference,
+    compare_turn,
+    find_unmatched_turns,
+    format_call,
+)
+
+# A text with more numbers is compared with its numbers, as is a group in which more differ.
+MAX_NUMBERS: Final = 40
+MAX_DIFFERING: Final = 4
+# Characters that are shown around a number.
+_BEFORE: Final = 26
+_AFTER: Final = 24
+_MAX_NUMBER: Final = 24
+_MAX_LABEL: Final = 60
+# Each value that the user gave is one of these in a pattern; texts have no control characters.
+_PLACEHOLDERS: Final = tuple(map(chr, range(1, 9)))
+_SHOWN_PLACEHOLDERS: Final = dict.fromkeys(map(ord, _PLACEHOLDERS), truncate.ELLIPSIS)
+_DIGIT: Final = re.compile(r"\d")
+# Limits on what a run takes: its calls and answers do not decide them.
+_AMOUNT_TYPES: Final = frozenset({"latency", "cost", "token_usage"})
+_AMOUNT_CRITERIA: Final = re.compile(r"(time|time of the run|cost|(\w+ )*tokens|model calls) <= ")
+
+
+class Phrase(Struct, frozen=True):
+    """A text of a pattern.
+
+    Attributes:
+        label: what it is about; may be empty.
+        pieces: the texts around its numbers, one more than these.
+        common: these without what the user gave, as in all cases with the pattern.
+    """
+
+    label: str
+    pieces: tuple[str, ...]
+    common: tuple[str, ...]
+
+
+class FailurePattern(Struct, frozen=True, kw_only=True):
+    """Why a case fails.
+
+    Attributes:
+        key: equal for cases that fail in the same way.
+        phrases: what differs, then what the checks say.
+        numbers: of the phrases, in order.
+        is_known: whether calls and answers are known, as far as they decide its checks.
+    """
+
+    key: bytes
+    phrases: tuple[Phrase, ...]
+    numbers: tuple[str, ...]
+    is_known: bool = True
+
+
+def make_pattern(
+    results: Sequence[CheckResult], content: RunContent, *, is_failing_still: bool = False
+) -> FailurePattern | None:
+    """Make the pattern of a case; None if none of its checks failed or errored.
+
+    Args:
+        results: all results of the case.
+        is_failing_still: whether it failed in the baseline, so that its run is compared with what
+            is expected, too.
+    """
+    problems = [each for each in results if each.status in ("failed", "errored")]
+    if not problems:
+        return None
+    builder = _PatternBuilder(_list_given_values(content))
+    # What a run took, and a program that crashed, is no matter of calls and answers.
+    judged = [each for each in problems if each.status == "failed" and not _is_amount(each)]
+    reads_more = not all(map(_lists_calls, judged))
+    is_kept = content.level in KEPT_LEVELS
+    if judged:
+        _add_run(builder, content, reads_more=reads_more, is_failing_still=is_failing_still)
+        if any(content.cut) or any(turn.cut for turn in content.turns):
+            builder.identify(results[0].case.id)
+    for each in problems:
+        builder.identify(each.config, each.evaluator.name, each.status)
+        for statement in _list_statements(each, quotes=not is_kept):
+            if each.status == "errored":
+                builder.identify(statement)
+            else:
+                builder.add("", statement)
+    return builder.make(is_known=is_kept or not reads_more)
+
+
+def _list_statements(result: CheckResult, *, quotes: bool) -> Iterable[str]:
+    """List all that a check says about why it failed, one line each.
+
+    Args:
+        quotes: as in ``list_findings``. What a metric says about calls is in their rows.
+    """
+    judgement = result.judgement
+    texts = [result.reason or ""]
+    if judgement is not None:
+        turns = find_unmatched_turns(judgement.details)
+        titles = tuple(f"{turn.title}: " for turn in turns)
+        texts += [
+            miss if quotes else shorten_quotes(miss, result)
+            for miss in judgement.misses
+            if not (titles and miss.startswith(titles))
+        ]
+        for turn in turns:
+            for row in turn.rows:
+                texts += [f"{turn.title}: {text}" for text in _describe_checked_row(row)]
+            texts += [f"{turn.title}: {turn.hidden} more calls"] if turn.hidden else []
+        texts += [turn.partition(";")[0] for turn in low_scoring_turns(result)]
+        texts.append(judgement.reasoning or "")
+    return dict.fromkeys(filter(None, texts))
+
+
+def _describe_checked_row(row: ToolCallRow) -> Iterator[str]:
+    if row.changes:
+        yield from (f"{label} {text}" for label, text in _describe_row(row, ""))
+    elif row.mark:
+        yield f"{row.mark} {row.actual or row.expected} {row.note}"
+
+
+def _is_amount(result: CheckResult) -> bool:
+    evaluator = result.evaluator
+    is_limit = evaluator.type == "check" and _AMOUNT_CRITERIA.match(evaluator.criterion)
+    return evaluator.type in _AMOUNT_TYPES or bool(is_limit)
+
+
+def _lists_calls(result: CheckResult) -> bool:
+    """Whether the check is about tool calls, and lists those that differ."""
+    return result.judgement is not None and bool(find_unmatched_turns(result.judgement.details))
+
+
+def _add_run(
+    builder: "_PatternBuilder", content: RunContent, *, reads_more: bool, is_failing_still: bool
+) -> None:
+    """Add the calls and answers that differ, or all if there is nothing that they differ from.
+
+    Args:
+        reads_more: whether a check may read more than the calls that it lists.
+    """
+    found = list(_list_differences(content, "baseline"))
+    if is_failing_still or not found:
+        found += _list_differences(content, "expected")
+    if reads_more:
+        several = len(content.turns) > 1
+        for number, turn in enumerate(content.turns, start=1):
+            prefix = f"turn {number}: " if several else ""
+            if not found or _lacks_reference(turn.expected_answer, turn):
+                found.append((f"{prefix}answer", turn.answer or "(no answer)"))
+            if not found or _lacks_reference(turn.expected_calls, turn):
+                calls = (format_call(call.name, call.arguments) for call in turn.calls)
+                found += [(f"{prefix}called", text) for text in calls]
+    for label, text in dict.fromkeys(found):
+        builder.add(label, text)
+
+
+def _lacks_reference(expected: object, turn: TurnContent) -> bool:
+    return expected is None and turn.baseline is None
+
+
+def _list_differences(content: RunContent, reference: Reference) -> Iterator[tuple[str, str]]:
+    """Yield label and text of each call and answer that differs."""
+    several = len(content.turns) > 1
+    for number, turn in enumerate(content.turns, start=1):
+        prefix = f"turn {number}: " if several else ""
+        own = choose_reference(turn, reference)
+        if turn.missing:
+            yield f"{prefix}missing", ""
+            continue
+        rows, answers = compare_turn(turn, own)
+        for row in rows:
+            yield from _describe_row(row, prefix)
+        yield from _list_further_calls(turn, own, prefix)
+        if answers is not None:
+            yield f"{prefix}answer", describe_texts(*answers)
+
+
+def _describe_row(row: ToolCallRow, prefix: str) -> Iterator[tuple[str, str]]:
+    name = row.actual.partition("(")[0]
+    for each in row.changes:
+        is_short = max(len(each.before), len(each.after)) <= MAX_SIDE
+        yield (
+            f"{prefix}{name}: {each.path}".rstrip(": "),
+            f"{each.before} {ARROW} {each.after}"
+            if is_short
+            else describe_texts(each.before, each.after),
+        )
+    if not row.changes:
+        word = _ROW_WORDS.get(row.mark, row.mark)
+        yield prefix.rstrip(": "), f"{row.actual or row.expected} {word}"
+
+
+_ROW_WORDS: Final = {"missing": "is missing", "unexpected": "is not expected", "moved": "moved"}
+
+
+def _list_further_calls(
+    turn: TurnContent, reference: Reference, prefix: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the calls of both sides that are too many to be compared."""
+    sides = (_list_calls(turn, reference)[MAX_CALLS:], turn.calls[MAX_CALLS:])
+    texts = [[format_call(call.name, call.arguments) for call in calls] for calls in sides]
+    if texts[0] != texts[1]:
+        yield f"{prefix}further calls", f"{'; '.join(texts[0])} {ARROW} {'; '.join(texts[1])}"
+
+
+def _list_calls(turn: TurnContent, reference: Reference) -> Sequence[ExpectedCall]:
+    if reference == "expected":
+        return turn.expected_calls or ()
+    return turn.baseline.calls if isinstance(turn.baseline, BaselineTurn) else ()
+
+
+def describe_texts(expected: str, actual: str | None) -> str:
+    """Describe two texts by the words that differ: ``39.90 EUR? → 49.90 EUR.``.
+
+    Where less than half of the expected words stay, those are left out: it is another text.
+    """
+    if actual is None:
+        return "(no answer)"
+    old, new = expected.split(), actual.split()
+    most = min(len(old), len(new))
+    start = next((at for at in range(most) if old[at] != new[at]), most)
+    end = next((at for at in range(most - start) if old[-1 - at] != new[-1 - at]), most - start)
+    gone, come = old[start : len(old) - end], new[start : len(new) - end]
+    if come and 2 * len(gone) > len(old) > 2 * _MIN_WORDS:
+        return " ".join(come)
+    return f"{' '.join(gone)} {ARROW} {' '.join(come)}".strip()
+
+
+# Shorter texts are values, of which both sides are shown.
+_MIN_WORDS: Final = 2
+
+
+def _list_given_values(content: RunContent) -> list[str]:
+    """List the values of expected arguments that the user gave.
+
+    Numbers are not among them: each number is shown.
+    """
+    questions = " ".join(turn.user for turn in content.turns).casefold()
+    found: dict[str, None] = {}
+    for turn in content.turns:
+        for call in (*(turn.expected_calls or ()), *_list_calls(turn, "baseline")):
+            for _, value in list_leaves(call.arguments, ""):
+                text = escape.flatten_line(value) if isinstance(value, str) else ""
+                if len(text) > 1 and text.casefold() in questions and not _DIGIT.search(text):
+                    found[text.casefold()] = None
+    return list(found)[: len(_PLACEHOLDERS)]
+
+
+class _PatternBuilder:
+    def __init__(self, given: Sequence[str]) -> None:
+        self._given = dict(zip(given, _PLACEHOLDERS, strict=False))
+        names = "|".join(map(re.escape, sorted(given, key=len, reverse=True)))
+        self._names = re.compile(rf"(?<!\w)(?:{names})(?!\w)", re.IGNORECASE) if given else None
+        self._key: list[str] = []
+        self._phrases: list[Phrase] = []
+        self._numbers: list[str] = []
+
+    def identify(self, *texts: str) -> None:
+        """Add what no phrase has."""
+        self._key += texts
+
+    def add(self, label: str, text: str) -> None:
+        """Add a phrase."""
+        label, text = escape.flatten_line(label), escape.flatten_line(text)
+        pieces, numbers = find_numbers(text)
+        if len(self._numbers) + len(numbers) > MAX_NUMBERS:
+            pieces, numbers = [text], []
+        masked = tuple(map(self._mask, pieces))
+        self._key += ["\n", label, *masked]
+        common = tuple(piece.translate(_SHOWN_PLACEHOLDERS) for piece in masked)
+        self._phrases.append(Phrase(label, tuple(pieces), common))
+        self._numbers += numbers
+
+    def make(self, *, is_known: bool) -> FailurePattern:
+        written = "\0".join(self._key).encode("utf-8", "surrogatepass")
+        return FailurePattern(
+            key=blake2b(written, digest_size=16).digest(),
+            phrases=tuple(self._phrases),
+            numbers=tuple(self._numbers),
+            is_known=is_known,
+        )
+
+    def _mask(self, text: str) -> str:
+        if self._names is None:
+            return text
+        return self._names.sub(lambda found: self._given.get(found[0].casefold(), found[0]), text)
+
+
+def count_differing(numbers: Sequence[tuple[str, ...]]) -> int:
+    """Count the numbers that differ between cases with equal patterns; equal ones count once."""
+    return len({each for each in zip(*numbers, strict=True) if len(set(each)) > 1})
+
+
+class NumberNotes:
+    """Describes how cases with equal patterns differ from the first of them.
+
+    Args:
+        numbers: of all of these cases.
+        phrases: of the first.
+    """
+
+    def __init__(self, numbers: Sequence[tuple[str, ...]], phrases: Sequence[Phrase]) -> None:
+        self._numbers = numbers
+        columns = list(zip(*numbers, strict=True))
+        self._chosen: list[tuple[int, int, list[int]]] = []
+        covered: set[tuple[str, ...]] = set()
+        at = 0
+        for index, phrase in enumerate(phrases):
+            size = len(phrase.pieces) - 1
+            differing = [n for n in range(size) if len(set(columns[at + n])) > 1]
+            if not covered.issuperset(columns[at + n] for n in differing):
+                covered.update(columns[at + n] for n in differing)
+                self._chosen.append((index, at, differing))
+            at += size
+
+    def describe(self, place: int, phrases: Sequence[Phrase]) -> str:
+        """Describe the case at ``place``; empty if its numbers are those of the first.
+
+        Args:
+            phrases: of this case.
+        """
+        numbers = self._numbers[place]
+        if numbers == self._numbers[0]:
+            return ""
+        return self._write([(each.label, each.pieces) for each in phrases], numbers)
+
+    def describe_rest(self, start: int, phrases: Sequence[Phrase]) -> str:
+        """Describe the cases from ``start`` on by the ranges of their numbers; or nothing.
+
+        Args:
+            phrases: of the first case.
+        """
+        rest = self._numbers[start:]
+        if all(each == self._numbers[0] for each in rest):
+            return ""
+        ranges = tuple(map(format_range, zip(*rest, strict=True)))
+        return self._write([(each.label, each.common) for each in phrases], ranges)
+
+    def _write(self, texts: Sequence[tuple[str, tuple[str, ...]]], numbers: Sequence[str]) -> str:
+        shown: list[str] = []
+        for index, at, differing in self._chosen:
+            label, pieces = texts[index]
+            text = _excerpt(pieces, numbers[at : at + len(pieces) - 1], differing)
+            shown.append(f"{truncate.end(label, _MAX_LABEL)} {text}".lstrip())
+        return "; ".join(shown)
+
+
+def format_range(numbers: Iterable[str]) -> str:
+    """Format the smallest and the largest number: ``49.90 to 9000``."""
+    ordered = sorted(set(numbers), key=lambda each: (read_number(each), each))
+    ends = [truncate.short(each, _MAX_NUMBER) for each in (ordered[0], ordered[-1])]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def find_largest(numbers: Sequence[tuple[str, ...]]) -> list[float]:
+    """Return the largest number of each case among those that differ; 0 if none does."""
+    differing = [n for n, each in enumerate(zip(*numbers, strict=True)) if len(set(each)) > 1]
+    return [max((read_number(own[n]) for n in differing), default=0.0) for own in numbers]
+
+
+def _excerpt(pieces: Sequence[str], numbers: Sequence[str], differing: Sequence[int]) -> str:
+    """Return what stands around the numbers that differ."""
+    text, spans = pieces[0], list[tuple[int, int]]()
+    for index, (number, piece) in enumerate(zip(numbers, pieces[1:], strict=True)):
+        start = len(text)
+        text += truncate.short(number, 2 * _MAX_NUMBER)
+        if index in differing:
+            spans.append((start, len(text)))
+        text += piece
+    shown, done = "", 0
+    for start, end in spans:
+        left, right = _find_edges(text, start, end)
+        if left > done:
+            shown += truncate.ELLIPSIS if not shown else f"{truncate.ELLIPSIS} "
+        else:
+            left = done
+        shown += text[left : max(left, right)]
+        done = max(done, right)
+    return shown.strip() + (truncate.ELLIPSIS if done < len(text) else "")
+
+
+def _find_edges(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where the words around a number begin and end."""
+    left, right = max(0, start - _BEFORE), min(len(text), end + _AFTER)
+    if left:
+        space = text.find(" ", left, start)
+        left = left if space < 0 else space + 1
+    if right < len(text):
+        space = text.rfind(" ", end, right)
+        right = right if space < 0 else space
+    return left, right

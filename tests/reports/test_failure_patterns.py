@@ -1,0 +1,355 @@
+"""Which failed cases of a refund agent are joined, and that what is worse in one is shown."""
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import pytest
+
+from agentci.model.result import (
+    BaselineCheck,
+    BaselineTurn,
+    CallContent,
+    ExpectedCall,
+    Report,
+    RunContent,
+    TurnContent,
+)
+from agentci.model.values import replace
+from agentci.reports.comment import CommentReport
+from agentci.reports.console import render_console
+from agentci.reports.contents import StoredContents, reduce_content
+from agentci.reports.failures import list_causes
+from agentci.reports.outcomes import list_case_outcomes
+from agentci.reports.run_content import encode_content
+from tests.helpers.reports import Chunks, make_report, make_result, text_of
+
+FIXED = "the answer is wrong"
+
+
+def _turn(answer: str | None, expected: str | None = None, **given: Any) -> TurnContent:
+    return TurnContent(user="Please refund it.", answer=answer, expected_answer=expected, **given)
+
+
+def _refund(amount: Any, given: Any = None, **others: Any) -> TurnContent:
+    """A turn that should refund ``amount`` and refunds ``given``."""
+    arguments = {"order_id": "4720", **others}
+    return _turn(
+        "Done.",
+        expected_calls=(ExpectedCall(name="refund", arguments={**arguments, "amount": amount}),),
+        calls=(CallContent(name="refund", arguments={**arguments, "amount": given}),),
+    )
+
+
+def _case(*turns: TurnContent, misses: Sequence[str] = (FIXED,), **result: Any) -> tuple[Any, ...]:
+    return turns, {"misses": misses, **result}
+
+
+def _report(*cases: tuple[Any, ...], level: Any = "full") -> Report:
+    """A report of failed cases ``c0``, ``c1``, ..., newly failing if a turn has a baseline."""
+    chunks, results, baseline = Chunks(), [], {}
+    for number, (turns, given) in enumerate(cases):
+        result = make_result("failed", 0.0, case=f"c{number}", **given)
+        content = chunks.append(encode_content(reduce_content(RunContent(turns=turns), level)))
+        result = replace(result, case=replace(result.case, content=content))
+        results.append(result)
+        if turns[0].baseline is not None:
+            before = tuple(_restore(turn) for turn in turns)
+            kept = chunks.append(encode_content(RunContent(turns=before)))
+            baseline[result.id] = BaselineCheck(status="passed", score=1.0, content=kept)
+    contents = StoredContents(chunks=chunks, redact=lambda content: content)
+    return replace(make_report(results), contents=contents, baseline=baseline)
+
+
+def _restore(turn: TurnContent) -> TurnContent:
+    """The turn as it was in the baseline."""
+    if not isinstance(turn.baseline, BaselineTurn):
+        return replace(turn, baseline=None)
+    calls = (CallContent(name=each.name, arguments=each.arguments) for each in turn.baseline.calls)
+    return replace(turn, answer=turn.baseline.answer, calls=tuple(calls), baseline=None)
+
+
+def _clusters(*cases: tuple[Any, ...], **given: Any) -> list[int | None]:
+    return [each.cluster for each in list_case_outcomes(_report(*cases, **given))]
+
+
+def _others(*cases: tuple[Any, ...], **given: Any) -> list[str]:
+    causes = list_causes(_report(*cases, **given))
+    described = [causes.describe(group) for group in chain(causes.new, causes.known)]
+    return [cause.format_others(str, str) for cause in described]
+
+
+PARCEL = "Your parcel arrives today. The return is free."
+KETTLE = "The kettle is refunded. The return is free."
+
+
+@pytest.mark.parametrize(
+    ("cases", "clusters"),
+    [
+        pytest.param(
+            [_case(_turn("I cannot help.", PARCEL)), _case(_turn("It costs 5 EUR.", KETTLE))],
+            [0, 1],
+            id="another answer with a fixed reason",
+        ),
+        pytest.param(
+            [_case(_turn("I cannot help.", PARCEL)), _case(_turn("I cannot help.", KETTLE))],
+            [0, 0],
+            id="the same answer in place of others",
+        ),
+        pytest.param(
+            [
+                _case(_turn("Your parcel arrives today.", PARCEL)),
+                _case(_turn("The kettle is refunded.", KETTLE)),
+            ],
+            [0, 0],
+            id="the same sentence is missing",
+        ),
+        pytest.param(
+            [
+                _case(_turn("Take it daily.", "Take it daily. Have a nice day!")),
+                _case(_turn("Take it daily.", "Take it daily. Never with alcohol!")),
+            ],
+            [0, 1],
+            id="other sentences are missing",
+        ),
+        pytest.param(
+            [
+                _case(_turn("I refund 49.90 EUR.", "I refund 39.90 EUR.")),
+                _case(_turn("I refund 9999 EUR.", "I refund 8.50 EUR.")),
+            ],
+            [0, 0],
+            id="other amounts",
+        ),
+        pytest.param([_case(_turn("No.")), _case(_turn("hunter2"))], [0, 1], id="no reference"),
+        pytest.param([_case(_turn("No.")), _case(_turn(None))], [0, 1], id="no answer"),
+        pytest.param(
+            [_case(_turn("No.", "No.")), _case(_turn("It is secret.", "It is secret."))],
+            [0, 1],
+            id="as expected, and refused by the evaluator",
+        ),
+        pytest.param(
+            [_case(_turn("No.", "Yes."), _turn(each, "A")) for each in ("A", "B")],
+            [0, 1],
+            id="another difference in a later turn",
+        ),
+        pytest.param(
+            [_case(_turn("No.", "Yes."), misses=(FIXED, *each)) for each in ((), ("leaks keys",))],
+            [0, 1],
+            id="a further finding",
+        ),
+        pytest.param(
+            [_case(_turn("No."), reasoning=f"{'x ' * 400}{end}") for end in ("rude", "a crime")],
+            [0, 1],
+            id="the end of a long reason",
+        ),
+        pytest.param(
+            [
+                _case(_turn("", expected_calls=(), calls=tuple(
+                    CallContent(name=name, arguments={}) for name in (*["find"] * 45, last)
+                )))
+                for last in ("find", "delete_customer")
+            ],
+            [0, 1],
+            id="the last of many calls",
+        ),
+        pytest.param(
+            [_case(_turn("", calls=(CallContent(name=name),))) for name in ("find", "delete")],
+            [0, 1],
+            id="other calls without a reference",
+        ),
+        pytest.param(
+            [_case(_turn(f"{'a ' * 40_000}{end}", "x")) for end in ("ok", "stolen")],
+            [0, 1],
+            id="answers that are cut off",
+        ),
+        pytest.param(
+            [
+                _case(_turn("No.", "Yes."), _turn(None, "Yes.", missing=True)),
+                _case(_turn("No.", "Yes."), _turn("Yes.", "Yes.")),
+            ],
+            [0, 1],
+            id="a missing turn",
+        ),
+        pytest.param(
+            [
+                _case(_turn("x", baseline=BaselineTurn(answer="Yes. Thanks."), expected="A 1")),
+                _case(_turn("x", baseline=BaselineTurn(answer="No. Thanks."), expected="B")),
+                _case(_turn("Yes.", baseline=BaselineTurn(answer="Yes. Thanks."), expected="A 1")),
+                _case(_turn("No.", baseline=BaselineTurn(answer="No. Thanks."), expected="B")),
+            ],
+            [0, 1, 2, 2],
+            id="compared with the baseline",
+        ),
+        pytest.param(
+            [_case(_refund("8.50 EUR", "85.00 EUR")), _case(_refund("119.00 EUR", "9000.00 EUR"))],
+            [0, 0],
+            id="other amounts of a call",
+        ),
+        pytest.param(
+            [_case(_refund("8.50 EUR", "8.50 USD")), _case(_refund("8.50 EUR", "8.50 KWD"))],
+            [0, 1],
+            id="other texts of a call",
+        ),
+        pytest.param(
+            [_case(_refund("8.50 EUR", "-8.50 EUR")), _case(_refund("8.50 EUR", "85.0 EUR"))],
+            [0, 1],
+            id="another sign",
+        ),
+        pytest.param(
+            [
+                _case(replace(_refund("8.50", "8.50"), calls=()), misses=["x"]),
+                _case(_refund("8.50", "9.50"), misses=["x"]),
+            ],
+            [0, 1],
+            id="no call",
+        ),
+    ],
+)  # fmt: skip
+def test_cases_are_joined_if_only_numbers_differ(
+    cases: list[tuple[Any, ...]], clusters: list[int]
+) -> None:
+    assert _clusters(*cases) == clusters
+
+
+def test_values_that_the_user_gave_may_differ() -> None:
+    def ask(city: str, other: str | None = None) -> tuple[Any, ...]:
+        call = ExpectedCall(name="hours", arguments={"city": city})
+        answer = f"I do not know the shop in {other or city}."
+        turn = _turn(answer, "It opens at ten o'clock on each day.", expected_calls=(call,))
+        called = CallContent(name="hours", arguments={"city": city})
+        return _case(replace(turn, user=f"When does it open in {city.lower()}?", calls=(called,)))
+
+    assert _clusters(ask("Leeds"), ask("York"), ask("Bath", "Moscow")) == [0, 0, 1]
+
+
+def test_joined_cases_show_their_numbers() -> None:
+    amounts = ("49.90", "4.95", "99999.00", "4.95")
+    cases = [
+        _case(_turn(f"It is {each} EUR.", "It is 39.90 EUR."), misses=[f"no tool returned {each}"])
+        for each in amounts
+    ]
+    [others] = _others(*cases)
+    assert others == (
+        "3 more cases fail in the same way: c0 (answer 39.90 → 49.90), "
+        "c1 (answer 39.90 → 4.95), c3 (answer 39.90 → 4.95)"
+    )
+    report = _report(*cases)
+    assert list_causes(report).new[0][0].summary.id == "c2"
+    comment, terminal = text_of(CommentReport(), report), _render_terminal(report)
+    for number in amounts:
+        assert number in comment.partition("<details>")[0]
+        assert number in terminal
+
+
+def test_reason_without_a_recorded_run_shows_its_numbers() -> None:
+    cases = [
+        _case(_turn("x", "y"), misses=[f"turn {turn}: no tool returned {amount}, as it must"])
+        for turn, amount in ((1, "8"), (1, "7.00"), (2, "7.00"))
+    ]
+    [others] = _others(*cases)
+    assert others == (
+        "2 more cases fail in the same way: c1 (turn 1: no tool returned 7.00, as it must), "
+        "c2 (turn 2: no tool returned 7.00, as it must)"
+    )
+
+
+def test_joined_calls_show_only_the_argument_that_differs() -> None:
+    text = "We are sorry, and take it back at once, with our best wishes. " * 4
+    cases = [
+        _case(_refund("119.00 EUR", "9000.00 EUR", note=text)),
+        _case(_refund("8.50 EUR", "85.00 EUR", note=text)),
+    ]
+    [others] = _others(*cases)
+    assert others == ("1 more case fails in the same way: c1 (refund: amount 8.50 EUR → 85.00 EUR)")
+    nested = [
+        _case(_refund({"lines": [{"sum": 1}, {"sum": each}]}, {"lines": [{"sum": 1}, {"sum": 7}]}))
+        for each in (5, 3)
+    ]
+    [others] = _others(*nested)
+    assert others == ("1 more case fails in the same way: c1 (refund: amount.lines[1].sum 3 → 7)")
+    long = [
+        _case(_refund(f"{text} 5 EUR. {text}", f"{text} {each} EUR. {text}")) for each in (7, 66)
+    ]
+    assert _others(*long) == ["1 more case fails in the same way: c0 (refund: amount 5 → 7)"]
+
+
+def test_numbers_of_cases_without_a_name_are_ranges() -> None:
+    cases = [
+        _case(_turn("x", "x"), misses=[f"turn 1 took {each} s, more than 4 s"], type="latency")
+        for each in (5, 4.1, 77.5, 6, 6, 7, 8, 4.5)
+    ]
+    [others] = _others(*cases)
+    assert others == (
+        "7 more cases fail in the same way: c6 (turn 1 took 8 s, more than 4 s), "
+        "c5 (turn 1 took 7 s, more than 4 s), c3 (turn 1 took 6 s, more than 4 s), "
+        "c4 (turn 1 took 6 s, more than 4 s), c0 (turn 1 took 5 s, more than 4 s), "
+        "… and 2 more (turn 1 took 4.1 to 4.5 s, more than 4 s)"
+    )
+
+
+def test_ranges_do_not_name_what_another_user_gave() -> None:
+    def ask(city: str, days: int) -> tuple[Any, ...]:
+        call = ExpectedCall(name="hours", arguments={"city": city})
+        turn = _turn(f"In {days} days in {city}.", "Today.", expected_calls=(call,))
+        called = CallContent(name="hours", arguments={"city": city})
+        return _case(replace(turn, user=city, calls=(called,)))
+
+    cities = ("Leeds", "York", "Bath", "Ely", "Hull", "Wells", "Ripon", "Truro")
+    [others] = _others(*(ask(each, days) for days, each in enumerate(cities, start=1)))
+    assert "c6 (answer Today. → In 7 days in Ripon.)" in others
+    assert others.endswith("… and 2 more (answer Today. → In 1 to 2 days in ….)")
+
+
+def test_cases_in_which_many_numbers_differ_are_not_joined() -> None:
+    def count(*numbers: int) -> tuple[Any, ...]:
+        return _case(_turn(", ".join(map(str, numbers)), "none"))
+
+    assert _clusters(count(1, 2, 3, 4, 5), count(1, 2, 3, 4, 6), count(1, 7, 7, 7, 7)) == [0, 0, 0]
+    many = (count(1, 2, 3, 4, 5), count(6, 7, 8, 9, 1), count(1, 2, 3, 4, 5))
+    assert _clusters(*many) == [0, 1, 0]
+    long = [_case(_turn(" ".join(map(str, range(start, start + 50))), "no")) for start in (1, 2, 1)]
+    assert _clusters(*long) == [0, 1, 0]
+
+
+def test_limits_on_amounts_do_not_depend_on_answers() -> None:
+    for given in ({"type": "cost"}, {"type": "check", "criterion": "time <= 4 s"}):
+        slow = [_case(_turn(each, "x"), misses=["took 5 s"], **given) for each in ("a", "b")]
+        assert _clusters(*slow) == [0, 0]
+    words = {"type": "check", "criterion": "words <= 4"}
+    assert _clusters(*(_case(_turn(each, "x"), **words) for each in ("a", "b"))) == [0, 1]
+
+
+def test_errors_are_joined_if_they_are_equal() -> None:
+    results = [
+        make_result("errored", case=f"c{n}", reason=f"exit code {each}")
+        for n, each in enumerate((3, 137, 3))
+    ]
+    assert [each.cluster for each in list_case_outcomes(make_report(results))] == [0, 1, 0]
+
+
+def test_without_content_only_the_reason_is_the_same() -> None:
+    cases = [_case(_turn("No.", "Yes.")), _case(_turn("hunter2", "Yes."))]
+    report = replace(_report(*cases), content_limit="none")
+    causes = list_causes(report)
+    others = causes.describe(causes.new[0]).format_others(str, str)
+    assert others == "1 more case fails for the same reason: c1"
+
+
+def test_cases_of_another_evaluator_are_not_hidden_by_many_of_one() -> None:
+    cases = [_case(_turn(f"{chr(97 + n % 26) * (n + 2)}", PARCEL)) for n in range(300)]
+    cases.append(_case(_turn("Ok.", "Ok."), evaluator="no_secrets", misses=["contains a key"]))
+    report = _report(*cases)
+    comment = text_of(CommentReport(), report)
+    shown, _, folded = comment.partition("<details>")
+    assert len(re.findall(r"^\*\*`c", shown, re.MULTILINE)) == 3
+    assert "no_secrets" in shown
+    assert "<summary>298 more cases with failures</summary>" in folded
+    assert "Not shown: 278 failure causes." in folded
+    terminal = _render_terminal(report)
+    assert "no_secrets" in terminal.partition("Evaluators\n")[0]
+    assert "\n  … and 291 more\n" in terminal
+
+
+def _render_terminal(report: Report) -> str:
+    return render_console(report, quiet=False, verbose=False, colour=False)
