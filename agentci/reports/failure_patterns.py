@@ -378,10 +378,18 @@ def format_range(numbers: Iterable[str]) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
-def find_largest(numbers: Sequence[tuple[str, ...]]) -> list[float]:
-    """Return the largest number of each case among those that differ; 0 if none does."""
+def find_largest(numbers: Sequence[tuple[str, ...]], questions: Sequence[str]) -> Iterator[float]:
+    """Yield the largest number of each case among those that differ; 0 if there is none.
+
+    Args:
+        numbers: of cases with equal patterns.
+        questions: of each case; numbers of its question, such as ids, do not count.
+    """
     differing = [n for n, each in enumerate(zip(*numbers, strict=True)) if len(set(each)) > 1]
-    return [max((read_number(own[n]) for n in differing), default=0.0) for own in numbers]
+    for own, question in zip(numbers, questions, strict=True):
+        given = find_numbers(question)[1] if differing else []
+        values = (read_number(own[n]) for n in differing if own[n] not in given)
+        yield max(values, default=0.0)
 
 
 def _excerpt(pieces: Sequence[str], numbers: Sequence[str], differing: Sequence[int]) -> str:

@@ -281,7 +281,7 @@ def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
     Groups with the most cases come first, then those with the most failures, then the worst; but
     the first group of each set of failed evaluators before the second of any, so that many cases
     of one evaluator do not hide another one. In a group, of cases with equal scores the one with
-    the largest number comes first.
+    the largest number that its user did not give comes first.
     """
     groups: dict[int | None, list[CaseOutcome]] = {}
     for each in outcomes:
@@ -304,7 +304,8 @@ def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
 
 
 def _sort_group(group: list[CaseOutcome]) -> list[CaseOutcome]:
-    largest = find_largest([each.numbers for each in group])
+    questions = [" ".join(turn.question for turn in each.summary.dialogue) for each in group]
+    largest = find_largest([each.numbers for each in group], questions)
     ranked = zip(group, largest, strict=True)
     ordered = sorted(ranked, key=lambda each: (rank_problem(each[0].problems[0]), -each[1]))
     return [case for case, _ in ordered]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agentci.model.case import DialogueTurn
 from agentci.model.result import (
     BaselineCheck,
     BaselineTurn,
@@ -286,6 +287,23 @@ def test_numbers_of_cases_without_a_name_are_ranges() -> None:
         "c4 (turn 1 took 6 s, more than 4 s), c0 (turn 1 took 5 s, more than 4 s), "
         "… and 2 more (turn 1 took 4.1 to 4.5 s, more than 4 s)"
     )
+
+
+def test_ids_that_the_user_gave_do_not_change_the_order() -> None:
+    cases = []
+    for order in ("1", "9"):
+        call = ExpectedCall(name="cancel", arguments={"id": order})
+        turn = _turn("Done.", "Done.", expected_calls=(call,))
+        cases.append(_case(replace(turn, user=f"Cancel {order}.")))
+    report = _report(*cases)
+    results = [
+        replace(each, case=replace(each.case, dialogue=(DialogueTurn(question=text, answer=None),)))
+        for each, text in zip(report.results, ("Cancel 1.", "Cancel 9."), strict=True)
+    ]
+    causes = list_causes(replace(report, results=tuple(results)))
+    assert [each.summary.id for each in causes.new[0]] == ["c0", "c1"]
+    others = causes.describe(causes.new[0]).format_others(str, str)
+    assert others == '1 more case fails in the same way: c1 (cancel(id="9") is missing)'
 
 
 def test_ranges_do_not_name_what_another_user_gave() -> None:
