@@ -15,6 +15,7 @@ from msgspec import Struct
 from agentci._util.text import escape, json_text, truncate
 from agentci.model.result import CheckResult, Report, Status
 from agentci.model.values import FURTHER_FORMATS, Json, JsonObject
+from agentci.reports.junit import sum_seconds
 from agentci.result_files import otel
 from agentci.result_files.ctrf import EXTRA_KEY, FORMAT
 from agentci.version import __version__
@@ -110,7 +111,7 @@ def _render_test(outcome: CheckOutcome) -> str:
     test: JsonObject = {
         "name": f"{result.case.id} > {outcome.metric}",
         "status": _STATUSES[result.status],
-        "duration": round(result.seconds * 1000) if math.isfinite(result.seconds) else 0,
+        "duration": round(sum_seconds([result]) * 1000),
         "suite": [result.config],
         **({"message": outcome.reason} if outcome.reason else {}),
         "extra": {
