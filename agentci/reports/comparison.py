@@ -35,6 +35,16 @@ COLUMNS: Final = ("evaluator", "checks", "baseline", f"now {CHANGE}", "outcome",
 # Smaller changes of a score are not shown.
 MIN_CHANGE: Final = 0.005
 
+_CLASS_MEANINGS: Final = {
+    "compared": "passed or failed in both runs, by the same evaluator and eval case",
+    "changed": "in both runs, but the evaluator or the eval case was edited between them",
+    "newly_skipped": "skipped now, but not in the baseline",
+    "newly_errored": "an error now, but not in the baseline",
+    "newly_evaluated": "passed or failed now, but was skipped or an error in the baseline",
+    "not_evaluated": "skipped in both runs, or an error in both",
+    "added": "only in this run",
+    "removed": "only in the baseline",
+}
 _CLASS_WORDS: Final = {
     "newly_skipped": "newly skipped",
     "newly_errored": "newly errored",
@@ -319,6 +329,13 @@ def _format_classes(classes: CheckClasses) -> str:
 def count_by_class(classes: CheckClasses) -> dict[str, int]:
     """Count the checks of each class that has any, by its name in sentences."""
     return {_CLASS_WORDS.get(name, name): count for name, count in asdict(classes).items() if count}
+
+
+def list_classes(classes: CheckClasses) -> Iterator[tuple[str, int, str]]:
+    """Yield the name, the number of checks and the meaning of each class that has any."""
+    for name, count in asdict(classes).items():
+        if count:
+            yield _CLASS_WORDS.get(name, name), count, _CLASS_MEANINGS[name]
 
 
 def group_changes(comparison: Comparison) -> list[tuple[str, str, str, list[str]]]:

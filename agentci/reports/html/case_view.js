@@ -11,7 +11,7 @@ function caseView(id, params) {
   const content = contentOf(each);
   const { run } = content;
   const references = referencesOf(run);
-  const reference = Object.hasOwn(references, params.with ?? '') ? params.with : Object.keys(references)[0];
+  const reference = chooseReference(each, references, params);
   return [
     make('div.casehead', caseNav(each), caseTitle(each), compareBar(each, references, reference, params)),
     make(
@@ -26,7 +26,12 @@ function caseView(id, params) {
   ];
 }
 
-const isProblem = ({ status, turned }) => status === 'failed' || status === 'errored' || turned === 'lost';
+/** The chosen reference: by default the baseline for a new failure, else what is expected. */
+function chooseReference({ states }, references, params) {
+  const [first] = Object.keys(references);
+  const usual = states.includes('new_failure') && references.base ? 'base' : first;
+  return Object.hasOwn(references, params.with ?? '') ? params.with : usual;
+}
 
 function caseNav(each) {
   const at = shownCases.indexOf(each);
@@ -37,7 +42,7 @@ function caseNav(each) {
   return make(
     'nav.crumb',
     { 'aria-label': 'Cases' },
-    make('a', { href: listHash }, '\u2190 All cases'),
+    make('a', { href: backHash }, backHash.startsWith('#/compare') ? '\u2190 Comparison' : '\u2190 All cases'),
     at < 0 ? null : make('span.quiet', `${count(at + 1)} of ${count(shownCases.length)}`),
     make('div.tools', link(at < 0 ? null : shownCases[at - 1], '\u2039 Previous', 'Previous case'), link(at < 0 ? null : shownCases[at + 1], 'Next \u203a', 'Next case')),
   );
@@ -47,7 +52,7 @@ function caseTitle(each) {
   return make(
     'div.head',
     make('h1', each.id || '(no name)'),
-    statePill(each.state, each.status) ?? pill(each.status, STATUS_WORDS[each.status]),
+    each.states.some((state) => STATE_LABELS[state]) ? each.states.map((state) => statePill(state, each.status)) : pill(each.status, STATUS_WORDS[each.status]),
     each.answer_changed ? pill('note', 'Answer changed') : null,
     each.tags.map((tag) => make('a.quiet', { href: writeHash('/', { q: `#${tag}` }) }, `#${tag}`)),
   );

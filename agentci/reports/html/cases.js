@@ -10,13 +10,16 @@ const MIN_FALL = 0.05;
 function joinCases(data) {
   const columns = [];
   const byName = new Map();
-  for (const { name } of data.evaluators) {
+  const taken = new Map();
+  const columnOf = (name) => {
     if (!byName.has(name)) {
       byName.set(name, columns.length);
-      columns.push({ name, index: columns.length, checks: [] });
+      columns.push({ name, index: columns.length, checks: [], removed: 0 });
     }
-  }
-  const taken = new Map();
+    return byName.get(name);
+  };
+  for (const { name } of data.evaluators) columnOf(name);
+  for (const { name } of data.baseline?.removed ?? []) columnOf(name);
   const cases = data.cases.map((given, index) => {
     const used = (taken.get(given.id) ?? 0) + 1;
     taken.set(given.id, used);
@@ -25,6 +28,12 @@ function joinCases(data) {
       const heading = data.reasons?.[check.cause];
       return { ...check, ...changeOf(check), evaluator, heading, column: byName.get(evaluator.name) };
     });
+    // Checks that only the baseline has.
+    const removed = (given.removed ?? []).map(([name, before]) => {
+      const column = columnOf(name);
+      columns[column].removed += 1;
+      return { status: 'removed', evaluator: { name }, column, before: ['passed', before], turned: 'lost', change: null };
+    });
     const joined = {
       tags: [],
       amounts: {},
@@ -32,11 +41,12 @@ function joinCases(data) {
       ...given,
       index,
       checks,
+      removed,
       name: used === 1 ? given.id : `${given.id}~${used}`,
       ...summaryOf(checks),
     };
-    const turns = checks.map(({ turned }) => turned);
-    if (joined.state === 'same') joined.state = ['lost', 'score_fell'].find((name) => turns.includes(name)) ?? 'same';
+    joined.states = statesOf(joined);
+    [joined.state] = joined.states;
     for (const check of checks) columns[check.column].checks.push(check);
     joined.text = searchedText(joined);
     return joined;
@@ -44,26 +54,36 @@ function joinCases(data) {
   return { cases, columns };
 }
 
+/** All states of a case with a baseline, the worst first: a case may have several. */
+function statesOf({ state, checks, removed }) {
+  if (!state) return [];
+  const found = new Set([state, ...[...checks, ...removed].map(({ turned }) => turned)]);
+  if (checks.some(({ status }) => status === 'errored')) found.add('error');
+  // A check that passed when the baseline was made fails there with the evaluators of this run.
+  if (state === 'new_failure' && !checks.some(({ turned }) => turned === state)) found.delete('still_failing');
+  found.delete('');
+  if (found.size > 1) found.delete('same');
+  return STATES.filter((each) => found.has(each));
+}
+
 /** What the checks of a case amount to: the worst status, the largest drop, and the sum of drops. */
 function summaryOf(checks) {
   return {
     status: STATUSES.find((status) => checks.some((check) => check.status === status)),
     drop: Math.min(0, ...checks.map((check) => check.change ?? 0)),
+    gain: Math.max(0, ...checks.map((check) => check.change ?? 0)),
     drops: checks.reduce((sum, check) => sum + Math.min(0, check.change ?? 0), 0),
   };
 }
 
 /** A case as if it had only the checks of one evaluator; null if it has none. */
 function withOnly(each, evaluator) {
-  const checks = each.checks.filter((check) => check.evaluator.name === evaluator);
-  if (!checks.length) return null;
-  const summary = summaryOf(checks);
-  let { state } = each;
-  if (state && state !== 'new_case') {
-    const turns = checks.map(({ turned }) => turned);
-    state = summary.status === 'errored' ? 'error' : (STATES.find((name) => turns.includes(name)) ?? 'same');
-  }
-  return { ...each, ...summary, checks, state, whole: each };
+  const [checks, removed] = [each.checks, each.removed].map((all) => all.filter((check) => check.evaluator.name === evaluator));
+  if (!checks.length && !removed.length) return null;
+  const own = { ...each, ...summaryOf(checks), checks, removed, whole: each };
+  if (each.state && each.state !== 'new_case') own.states = statesOf({ ...own, state: 'same' });
+  [own.state] = own.states;
+  return own;
 }
 
 /** How a check differs from the baseline: its change of status, and of its score. */
@@ -92,20 +112,27 @@ const isSlower = ({ amounts, before }) =>
 const isCostlier = ({ amounts, before }) =>
   before?.tokens !== undefined && amounts.tokens > 1.25 * before.tokens;
 
+const hasState = (state) => (each) => each.states.includes(state);
+const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
+const isWorse = (each) => ['new_failure', 'lost', 'score_fell'].some((state) => hasState(state)(each)) || changesBy(-1)(each);
+
 /** By name: label, which cases it shows, and the status whose colour it has. */
 const FILTERS = {
   all: ['All cases', () => true],
   failed: ['Failed', (each) => each.status === 'failed' && !each.state, 'failed'],
-  new: ['New failures', (each) => each.state === 'new_failure', 'failed'],
-  still: ['Still failing', (each) => each.state === 'still_failing', 'failed'],
+  new: ['New failures', hasState('new_failure'), 'failed'],
+  still: ['Still failing', hasState('still_failing'), 'failed'],
   error: ['Errors', (each) => each.checks.some((check) => check.status === 'errored'), 'errored'],
-  lost: ['No longer evaluated', (each) => each.checks.some(({ turned }) => turned === 'lost'), 'errored'],
-  fell: ['Score fell', (each) => each.checks.some(({ turned }) => turned === 'score_fell')],
-  fixed: ['Fixed', (each) => each.state === 'fixed', 'passed'],
+  lost: ['No longer evaluated', hasState('lost'), 'errored'],
+  fell: ['Score fell', hasState('score_fell')],
+  fixed: ['Fixed', hasState('fixed'), 'passed'],
+  worse: ['Worse', isWorse, 'failed'],
+  better: ['Better', (each) => hasState('fixed')(each) || changesBy(1)(each), 'passed'],
   answer: ['Answer changed', (each) => each.answer_changed],
+  calls: ['Calls changed', (each) => each.calls_changed],
   slow: ['Slower', isSlower],
   costly: ['More tokens', isCostlier],
-  added: ['New cases', (each) => each.state === 'new_case'],
+  added: ['New cases', hasState('new_case')],
   skipped: [
     'Skipped',
     (each) => each.checks.some((check) => check.status === 'skipped'),
@@ -120,6 +147,9 @@ const FILTER_OF_STATE = { new_failure: 'new', still_failing: 'still', error: 'er
 const collator = new Intl.Collator('en', { numeric: true });
 const rank = (each) => STATES.indexOf(each.state ?? 'same');
 const statusRank = (each) => STATUSES.indexOf(each.status);
+/** How much more an amount is than in the baseline. */
+const increase = ({ amounts, before }, name) => amounts[name] - before?.[name];
+const mostMore = (name) => (a, b) => (increase(b, name) || 0) - (increase(a, name) || 0);
 const most = (name) => (a, b) => (b.amounts[name] ?? -1) - (a.amounts[name] ?? -1);
 
 /** The larger drops first, and without a baseline the case with more failed checks. */
@@ -134,10 +164,14 @@ const ORDERS = {
       rank(a) - rank(b) || statusRank(a) - statusRank(b) || worse(a, b) || a.index - b.index,
   ],
   drop: ['Largest drop', (a, b) => a.drop - b.drop || a.drops - b.drops],
+  gain: ['Largest gain', (a, b) => b.gain - a.gain],
   name: ['Name', (a, b) => collator.compare(a.id, b.id)],
   slow: ['Slowest', most('ms')],
   tokens: ['Most tokens', most('tokens')],
   cost: ['Most expensive', most('usd')],
+  slower: ['Latency increase', mostMore('ms'), 'ms'],
+  longer: ['Token increase', mostMore('tokens'), 'tokens'],
+  dearer: ['Cost increase', mostMore('usd'), 'usd'],
 };
 
 /** Order by the lowest score of a column; errors first, cases without a check last. */
@@ -188,7 +222,8 @@ function selectCases(cases, { filter, query, sort, like, evaluator = '' }) {
  * Cases with a heading before each group; without groups, the cases.
  *
  * Groups have an order of their own, whatever that of the cases: changes the worst first, causes
- * the most frequent first, others by name. A case is in the group of each of its causes.
+ * the most frequent first, others by name. A case is in the group of each of its causes
+ * and changes.
  */
 function groupCases(cases, by, labels, evaluator = '') {
   const groups = new Map();
@@ -202,8 +237,11 @@ function groupCases(cases, by, labels, evaluator = '') {
     config: (each) => put(each.checks[0].evaluator.config, each.checks[0].evaluator.config, each),
     state: (each) => {
       const own = evaluator ? withOnly(each, evaluator) : each;
-      const heading = labels[own.state] ?? (own.status === 'failed' ? 'Failed' : 'Unchanged');
-      put(heading, heading, each, rank(own) - (own.status === 'failed' ? 0.5 : 0));
+      for (const state of own.states.length ? own.states : ['same']) {
+        const isFailed = !labels[state] && own.status === 'failed';
+        const heading = labels[state] ?? (isFailed ? 'Failed' : 'Unchanged');
+        put(heading, heading, each, STATES.indexOf(state) - (isFailed ? 0.5 : 0));
+      }
     },
     cause: (each) => {
       const causes = each.checks.filter((check) => check.cause !== undefined && (!evaluator || check.evaluator.name === evaluator));
@@ -222,11 +260,9 @@ function groupCases(cases, by, labels, evaluator = '') {
 
 const VIEWS = ['evaluators', 'compare', 'messages'];
 
-/** What the address shows: `#/case/ID?with=base`; an address of an older report names a check. */
+/** What the address shows: `#/case/ID?with=base`. */
 function readHash(hash) {
   const text = hash.replace(/^#/, '');
-  const old = new URLSearchParams(text).get('check');
-  if (!text.startsWith('/') && old) return { view: 'case', id: '', oldCheck: old, params: {} };
   const [path, query = ''] = text.split(/\?(.*)/s);
   const params = Object.fromEntries(new URLSearchParams(query));
   if (path.startsWith('/case/')) return { view: 'case', id: decode(path.slice(6)), params };
@@ -242,7 +278,7 @@ function decode(text) {
   }
 }
 
-const DEFAULTS = { f: 'all', sort: 'attention', group: 'none', show: 'changed' };
+const DEFAULTS = { f: 'all', sort: 'attention', group: 'none' };
 
 /** The address of a view, without default values. */
 function writeHash(path, params = {}) {

@@ -2,6 +2,7 @@
 
 const MAX_LINES = 3;
 const MAX_REASONS = 3;
+const FALLEN_OR_FIXED = ['score_fell', 'fixed'];
 
 function changesView() {
   const isFirst = (each) => alike(each)[0] === each;
@@ -9,10 +10,10 @@ function changesView() {
   const byDrop = [...CASES].sort(ORDERS.drop[1]);
   const causes = DATA.causes ?? [];
   const errors = HAS_BASELINE ? [] : firsts.filter(({ status }) => status === 'errored');
-  const known = HAS_BASELINE ? firsts.filter((each) => ['error', 'still_failing'].includes(each.state)) : [];
+  const known = firsts.filter((each) => !hasState('new_failure')(each) && ['error', 'still_failing'].some((state) => hasState(state)(each)));
   const rest = [
-    ...known.slice(0, MAX_LINES),
-    ...(HAS_BASELINE ? ['score_fell', 'fixed'] : []).flatMap((state) => byDrop.filter((each) => each.state === state).slice(0, 1)),
+    ...known.slice(0, MAX_LINES).map((each) => ({ ...each, state: hasState('error')(each) ? 'error' : 'still_failing' })),
+    ...FALLEN_OR_FIXED.flatMap((state) => byDrop.filter(hasState(state)).sort((a, b) => (b.state === state) - (a.state === state)).slice(0, 1).map((each) => ({ ...each, state }))),
   ];
   const cards = [
     ...causes.map((cause) => changeCard(CASES[cause.cases[0]], cause)),
@@ -35,27 +36,35 @@ function changesView() {
   );
 }
 
-/** Checks that are no longer evaluated, and what the agent does otherwise in their cases. */
-function lostView() {
-  const { title, checks, more } = DATA.lost;
-  if (!checks.length) return null;
-  return make('section.card.remarks.lost', make('h2', title), list(checks.map(lostRow)), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
+/** Evaluators that evaluate nothing now, and checks that only the baseline has evaluated. */
+const LOST_ROWS = listLost();
+
+function listLost() {
+  const rows = DATA.lost.checks.map(({ evaluator, change, reason, checks: amount, changed }) => ({
+    label: STATE_LABELS.lost,
+    name: evaluator,
+    text: [`${change} (${countOf(amount, 'check')})`, reason && `: ${reason}`, changed ? `; ${countOf(changed, 'case')} with a changed answer` : ''].join(''),
+    path: '/compare',
+    filter: 'lost',
+  }));
+  for (const column of DATA.columns ?? []) {
+    const { name, skipped } = column;
+    if (isEmpty(column) && !rows.some((row) => row.name === name)) rows.push({ label: 'Nothing evaluated', name, text: `${count(skipped)} skipped: ${checksOf(column)[0].reason ?? ''}`, path: '/', filter: 'skipped' });
+  }
+  return rows;
 }
 
-function lostRow({ evaluator, change, reason, checks: amount, cases, more, changed, first }) {
-  const each = CASES.find(({ id }) => id === changed[0]);
+function isEmpty({ passed, failed, errored }) {
+  return !(passed + failed + errored);
+}
+
+/** What a gate that passed may hide, beside the verdict. */
+function lostNotes() {
+  const left = LOST_ROWS.length - MAX_LINES;
+  const link = ({ name, path, filter }) => writeHash(path, { f: filter, e: COLUMNS.some((each) => each.name === name) ? name : '' });
   return [
-    make('b', evaluator),
-    ` ${change}`,
-    reason ? ': ' : '',
-    prose(reason),
-    caseLinks(cases, more, amount !== cases.length || more ? `${countOf(amount, 'check')}: ` : ''),
-    each && first
-      ? [
-          caseLinks(changed, 0, `${count(changed.length)} of these cases ${changed.length === 1 ? 'has' : 'have'} a changed answer: `),
-          firstDifference(first, contentOf(each).run),
-        ]
-      : null,
+    LOST_ROWS.slice(0, MAX_LINES).map((row) => make('p.note', pill('errored', row.label), make('span', make('a', { href: link(row) }, row.name), ' ', prose(row.text)))),
+    left > 0 || DATA.lost.more ? make('p.note', make('a', { href: '#/evaluators' }, `${count(Math.max(0, left) + (DATA.lost.more ?? 0))} more`)) : null,
   ];
 }
 
@@ -233,7 +242,7 @@ function callText({ mark, expected, actual, arguments: values }, isShort = false
 function restView(rest, more) {
   const row = (each) => {
     const [check] = [...each.checks.filter(({ turned }) => turned === each.state), ...problemsOf(each), ...each.checks];
-    const all = each.cluster === undefined ? CASES.filter(({ state }) => state === each.state) : alike(each);
+    const all = FALLEN_OR_FIXED.includes(each.state) ? CASES.filter(hasState(each.state)) : alike(each);
     return make(
       'a',
       { href: caseHash(each, check) },

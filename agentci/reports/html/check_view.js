@@ -5,11 +5,21 @@ function checksView(each, content, chosen, isShown = () => true) {
     .map((check, index) => ({ check, findings: content.checks[index] }))
     .filter(({ check }) => isShown(check))
     .sort((a, b) => isProblem(b.check) - isProblem(a.check) || STATUSES.indexOf(a.check.status) - STATUSES.indexOf(b.check.status));
-  if (!boxes.length) return null;
+  const removed = each.removed.filter(isShown);
+  if (!boxes.length && !removed.length) return null;
   return make(
     'div.card.checks',
     make('h2.unseen', 'Checks'),
+    removed.map(removedBox),
     boxes.map(({ check, findings }) => checkBox(each, check, findings, check.evaluator.name === chosen)),
+  );
+}
+
+function removedBox({ evaluator, before }) {
+  return make(
+    'article.check.errored',
+    make('h3', dot('errored'), make('code', evaluator.name), pill('errored', STATE_LABELS.lost), make('span.num', 'removed')),
+    make('p.small', make('span', 'only the baseline has this check'), make('span.num', `baseline ${score(before[1] ?? 1)}`)),
   );
 }
 
@@ -80,14 +90,28 @@ function alignedView({ title, rows }) {
           'li',
           { class: mark || 'equal' },
           make('span.mark', mark || 'as expected'),
-          expected && expected !== actual ? make('code', make('del', expected)) : null,
-          actual ? make('code', expected !== actual && mark ? make('ins', actual) : actual) : null,
+          alignedTexts(mark, expected, actual),
           note ? make('span.quiet', note) : null,
         ),
       ),
     ),
     rows.length > MAX_CALLS ? make('p.quiet', `\u2026 and ${count(rows.length - MAX_CALLS)} more`) : null,
   );
+}
+
+/** The texts of an aligned call: of one whose arguments differ, only these are marked. */
+function alignedTexts(mark, expected, actual) {
+  if (mark !== 'differs') return [mark !== 'missing' && actual ? null : expected && make('code', make('del', expected)), actual && make('code', mark === 'unexpected' || mark === 'forbidden' ? make('ins', actual) : actual)];
+  // The evaluator lists only arguments that differ: `refund(amount: 19.99 \u2192 199.9)`.
+  const parts = actual.split(/((?<=[(,] ?[^\s(:,]+: ).+? \u2192 .+?(?=, [^\s:,]+: |\)$))/);
+  const marked = parts.map((text, index) => {
+    if (index % 2 === 0) return text;
+    const [before, after] = text.split(/ \u2192 (.*)/s);
+    return [make('del', unseen('expected '), before), ' ', make('ins', unseen('this run '), after)];
+  });
+  if (parts.length > 1) return make('code', marked);
+  const pieces = diffTexts(expected, actual);
+  return ['-', '+'].map((side) => make('code', markedText(pieces, side)));
 }
 
 function trialsView({ strategy, trials, cost_limited: limited }) {

@@ -14,16 +14,16 @@ from msgspec.structs import asdict
 from agentci._util.text import escape, json_text
 from agentci._util.text.change import find_numbers
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value, label_outcome
-from agentci.model.gate import EvaluatorComparison
+from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
-from agentci.model.result import CheckResult, Report, RunContent
+from agentci.model.result import CheckResult, Report, RunContent, TurnContent
 from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
-from agentci.reports.contents import load_content
+from agentci.reports.contents import KEPT_LEVELS, load_content
 from agentci.reports.differences import FirstDifference, format_more_differences
 from agentci.reports.failure_patterns import format_range
-from agentci.reports.failures import LOST_TITLE, Cause, LostChecks, format_changes, list_causes
+from agentci.reports.failures import Cause, LostChecks, format_changes, list_causes
 from agentci.reports.outcomes import (
     Amounts,
     CaseOutcome,
@@ -146,13 +146,17 @@ class PageData:
         }
         self._details_left = MAX_PASSED_DETAILS
         self._reasons: dict[tuple[str, ...], _Reason] = {}
+        self._calls_changed: list[bool] = []
+        self._removed = _group_removed(report.comparison)
 
     def render_blocks(self) -> Iterator[Markup]:
         """Yield a script element per block of cases."""
         number, texts, size = 0, list[str](), 0
         outcomes = list_case_outcomes(self._report)
         for outcome in outcomes:
-            content, _ = load_content(self._report, outcome.results)
+            content, before = load_content(self._report, outcome.results)
+            is_known = before is not None and {content.level, before.level} <= {*KEPT_LEVELS}
+            self._calls_changed.append(is_known and any(map(_has_other_calls, content.turns)))
             text = json_text.dumps_for_html(self._make_content(content, outcome))
             if texts and (len(texts) == BLOCK_CASES or size + len(text) > BLOCK_CHARACTERS):
                 yield _make_block(number, texts)
@@ -183,15 +187,15 @@ class PageData:
         new = {id(each) for group in causes.new for each in group}
         yield from json_text.format_array(
             json_text.dumps_for_html(
-                self._make_case(outcome, block, numbers, is_new=id(outcome) in new)
+                self._make_case(outcome, place, numbers, is_new=id(outcome) in new)
             )
-            for outcome, block in zip(outcomes, self._blocks, strict=True)
+            for place, outcome in enumerate(outcomes)
         )
         members: dict[str, Any] = {
             "evaluators": [_evaluator(*key) for key in numbers.keys],
             "columns": [_column(each, report) for each in group_by_evaluator(report.results)],
             **_describe_verdict(report),
-            **_describe_baseline(report),
+            **_describe_baseline(report, self._removed),
             "changes": format_changes(report),
             "causes": [
                 _describe_cause(causes.describe(group), [places[id(each)] for each in group])
@@ -200,7 +204,6 @@ class PageData:
             "reasons": [each.heading for each in self._reasons.values()],
             "more_causes": len(causes.new[MAX_CAUSES:]),
             "lost": {
-                "title": LOST_TITLE,
                 "checks": [*map(_describe_lost, causes.lost[:MAX_CHANGES])],
                 "more": len(causes.lost[MAX_CHANGES:]),
             },
@@ -215,15 +218,16 @@ class PageData:
         yield "}"
 
     def _make_case(
-        self, outcome: CaseOutcome, block: _Block, numbers: "_Numbering", *, is_new: bool
+        self, outcome: CaseOutcome, place: int, numbers: "_Numbering", *, is_new: bool
     ) -> JsonObject:
         case, state = outcome.summary, outcome.state
+        configs = dict.fromkeys(each.config for each in outcome.results)
         if is_new and state == "still_failing":
             state = "new_failure"
         question = next((turn.question for turn in case.dialogue if turn.question), "")
         return {
             "id": case.id,
-            "block": list(block),
+            "block": list(self._blocks[place]),
             "checks": [self._make_check(each, numbers) for each in outcome.results],
             **_drop_empty(
                 {
@@ -231,6 +235,14 @@ class PageData:
                     "tags": outcome.tags,
                     "state": state,
                     "answer_changed": outcome.answer_changed,
+                    "calls_changed": self._calls_changed[place],
+                    "not_compared": outcome.answer_changed is None
+                    and state not in (None, "new_case"),
+                    "removed": [
+                        check
+                        for config in configs
+                        for check in self._removed.pop((config, case.id), ())
+                    ],
                     "cluster": outcome.cluster,
                     "amounts": _make_amounts(outcome.amounts),
                     "before": outcome.before and _make_amounts(outcome.before),
@@ -334,6 +346,27 @@ def _describe_cause(cause: Cause, cases: list[int]) -> JsonObject:
             }
         ),
     }
+
+
+def _has_other_calls(turn: TurnContent) -> bool:
+    """Whether the tool calls of a turn are known to differ from those in the baseline."""
+    before = turn.baseline
+    if before is None or before == "same" or turn.calls_recorded is False:
+        return False
+    return [(each.name, each.arguments) for each in turn.calls] != [
+        (each.name, each.arguments) for each in before.calls
+    ]
+
+
+def _group_removed(comparison: Comparison | None) -> dict[tuple[str, str], list[list[Any]]]:
+    """Group the checks that only the baseline has, as name and score, by config and case."""
+    groups: dict[tuple[str, str], list[list[Any]]] = {}
+    for compared in comparison.evaluators if comparison else ():
+        for each in compared.no_longer_evaluated:
+            if each.status == "removed":
+                found = groups.setdefault((compared.config, each.case), [])
+                found.append([compared.evaluator, each.before])
+    return groups
 
 
 def _make_block(number: int, texts: list[str]) -> Markup:
@@ -455,7 +488,14 @@ def _describe_verdict(report: Report) -> JsonObject:
 _NO_TEST: Final = "evaluators with too few cases have neither a test nor an interval"
 
 
-def _describe_baseline(report: Report) -> JsonObject:
+def _describe_baseline(
+    report: Report, removed: Mapping[tuple[str, str], list[list[Any]]]
+) -> JsonObject:
+    """Describe the comparison.
+
+    Args:
+        removed: checks of cases that only the baseline has, by config and case.
+    """
     comparison = report.comparison
     if comparison is None:
         return {}
@@ -465,7 +505,7 @@ def _describe_baseline(report: Report) -> JsonObject:
             "name": comparison.baseline,
             "commit": comparison.commit,
             "missing": comparison.no_baseline,
-            "classes": baseline_text.count_by_class(comparison.classes),
+            "classes": list(baseline_text.list_classes(comparison.classes)),
             "removed": [
                 {
                     "config": format_path(each.config),
@@ -476,6 +516,17 @@ def _describe_baseline(report: Report) -> JsonObject:
                 for each in comparison.evaluators
                 if each.classes.removed == each.classes.total
             ],
+            **_drop_empty(
+                {
+                    "removed_cases": [
+                        [case, ", ".join(name for name, _ in checks)]
+                        for (_, case), checks in [*removed.items()][:MAX_CHANGES]
+                    ],
+                    "more_removed_cases": len(removed) - MAX_CHANGES
+                    if len(removed) > MAX_CHANGES
+                    else None,
+                }
+            ),
             "remarks": [
                 *([_NO_TEST] if "insufficient-data" in outcomes else []),
                 *baseline_text.list_remarks(comparison, with_outcomes=False),
@@ -503,10 +554,7 @@ def _describe_lost(lost: LostChecks) -> JsonObject:
         "change": lost.change,
         "reason": lost.reason,
         "checks": lost.checks,
-        "cases": lost.cases[:MAX_CASE_NAMES],
-        "more": max(0, len(lost.cases) - MAX_CASE_NAMES),
-        "changed": lost.changed[:MAX_CASE_NAMES],
-        "first": _describe_difference(lost.difference),
+        "changed": len(lost.changed),
     }
 
 

@@ -2,13 +2,16 @@
 
 const BINS = 10;
 const MAX_CHANGED = 50;
+// The share of an amount from which on its change has a colour.
+const NOTICED = 0.25;
+const isScored = (status) => status === 'passed' || status === 'failed';
 
 function evaluatorsView() {
   const several = CONFIGS.length > 1;
   const columns = DATA.columns ?? [];
-  const rows = columns.map((column) => {
+  const rows = [...columns].sort((a, b) => isEmpty(b) - isEmpty(a)).map((column) => {
     const checks = checksOf(column);
-    const status = column.failed ? 'failed' : column.errored ? 'errored' : column.passed ? 'passed' : 'skipped';
+    const status = column.failed ? 'failed' : column.passed && !column.errored ? 'passed' : 'errored';
     const { type, criterion, required, place } = checks[0].evaluator;
     const evaluated = column.passed + column.failed + column.errored;
     return [
@@ -27,6 +30,9 @@ function evaluatorsView() {
       column.pass_rate || '\u2013',
     ];
   });
+  for (const { name, baseline } of DATA.baseline?.removed ?? []) {
+    rows.unshift([[dot('errored'), ' ', make('b', name), ' ', pill('errored', 'removed'), make('div.quiet', 'only the baseline has its checks')], '\u2013', `0 of ${count(baseline.checks)}`, '\u2013', '\u2013', '\u2013', '\u2013']);
+  }
   const hasInterval = columns.some(({ mean, pass_rate: rate }) => `${mean}${rate}`.includes(' to '));
   const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval)];
   return [make('h1', 'Evaluators'), card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, rows), heads)))];
@@ -76,41 +82,25 @@ function compareView() {
     const text = baseline?.missing || 'This run was not compared with a baseline. Name one with the option baseline.';
     return [title, make('div.card.none', make('p', text))];
   }
-  const ofCases = Object.entries({
-    new: ['New failures', 'worse'],
-    error: ['Errors', 'worse'],
-    still: ['Still failing', 'worse'],
-    lost: ['No longer evaluated', 'worse'],
-    fell: [`Score fell \u2265 ${MIN_FALL}`, 'worse'],
-    fixed: ['Fixed', 'better'],
-    answer: ['Changed answers', ''],
-    added: ['New cases', ''],
-  }).map(([key, [label, colour]]) => {
-    const found = CASES.filter(FILTERS[key][1]).length;
-    if (!found) return null;
-    return flow('a', { href: writeHash('/', { f: key }) }, label, found, colour, countOf(CASES.length, 'case'));
-  });
-  const classes = Object.entries(baseline.classes ?? {});
-  const all = classes.reduce((sum, [, found]) => sum + found, 0);
-  const ofChecks = classes.map(([name, found]) => flow('div', {}, name, found, '', countOf(all, 'check')));
   const columns = [...(DATA.columns ?? []), ...(baseline.removed ?? [])].filter((column) => column.baseline);
   const has = (name) => columns.some((column) => column.baseline[name] !== null);
-  const heads = ['Evaluator', 'Mean score', headOf('Change', has('low')), 'Changed checks', 'Compared', has('p') ? 'Outcome (adjusted p)' : 'Outcome'];
+  const heads = ['Evaluator', 'Mean score', headOf('Change', has('low')), 'Changed checks', 'In both runs', has('p') ? 'Outcome (adjusted p)' : 'Outcome'];
   const rows = columns.map(comparedRow);
+  const classes = baseline.classes ?? [];
+  const all = classes.reduce((sum, [, found]) => sum + found, 0);
   return [
-    make('div.head', title, make('code', baseline.name)),
-    ofCases.some(Boolean) ? make('div.flows', { role: 'group', 'aria-label': 'Cases of this run' }, ofCases) : make('div.card.none', make('p', 'No case changed against the baseline.')),
-    ofChecks.length ? make('div.flows.few', { role: 'group', 'aria-label': 'Checks of both runs' }, ofChecks) : null,
+    make('div.head', title, make('code', baselineName()), make('span.quiet', `Checks: ${DATA.changes?.join(', ') ?? 'no change'}.`)),
+    make('div.card.lost', lostNotes()),
     rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
-    baseline.remarks.length ? make('section.card.remarks', make('h2', 'Remarks'), list(baseline.remarks.map(prose))) : null,
-    lostView(),
-    comparedAnswers(readShow()),
+    make(
+      'details.card.fold.classes',
+      make('summary', `${countOf(all, 'check')}: `, dotted(...classes.map(([name, found]) => `${count(found)} ${name}`))),
+      make('dl.facts', classes.map(([name, , what]) => [make('dt', name), make('dd', what)])),
+      list(baseline.remarks.map(prose)),
+    ),
+    casesView(),
+    removedCasesView(baseline),
   ];
-}
-
-/** A tile with a number of all cases or checks. */
-function flow(kind, attributes, label, found, colour, whole) {
-  return make(`${kind}.card`, attributes, make('span', label), make('b', { class: colour }, count(found)), ' ', make('small', `of ${whole}`));
 }
 
 function signed(value) {
@@ -118,22 +108,13 @@ function signed(value) {
   return shown === '0' ? shown : `${value < 0 ? '\u2212' : '+'}${shown}`;
 }
 
-/** What the comparison of answers shows, by name: label, and which cases. */
-const SHOWN_ANSWERS = {
-  changed: ['Changed answers', (each) => each.answer_changed],
-  scores: ['Changed answers and scores', (each) => each.answer_changed && each.checks.some(({ turned, change }) => turned || Math.abs(change ?? 0) >= MIN_CHANGE)],
-  all: ['All cases', () => true],
-};
-
-function readShow() {
-  return Object.hasOwn(SHOWN_ANSWERS, here.params.show ?? '') ? here.params.show : 'changed';
-}
-
 function comparedRow(column) {
-  const { before, after, lost, low, high, changed, label, reason, p, pairs, checks } = column.baseline;
+  const { before, after, lost, low, high, changed, label, reason, p, checks } = column.baseline;
+  const own = column.isRemoved ? [] : checksOf(column);
+  const both = own.filter(({ status, before: old }) => [status, old?.[0]].every(isScored)).length;
   const change = before === null || after === null ? null : after - before;
   return [
-    [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('note', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
+    [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('errored', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
     change === null ? (lost && before !== null ? `${score(before)} \u2192 ${lost}` : '\u2013') : scorePair(before, after),
     change === null
       ? '\u2013'
@@ -142,46 +123,90 @@ function comparedRow(column) {
           low === null ? null : make('span.quiet', ` (${signed(low)} to ${signed(high)})`),
         ],
     changed || '\u2013',
-    `${count(pairs)} of ${count(checks)}`,
+    make('span', { class: both ? '' : 'none-left' }, `${count(both)} of ${count(checks)}`),
     [label, make('span.quiet', p === null ? '' : ` (${p})`, reason && `: ${reason}`)],
   ];
 }
 
-function comparedAnswers(shown) {
-  const found = CASES.filter(SHOWN_ANSWERS[shown][1]).sort(ORDERS.attention[1]);
-  const left = found.length - MAX_CHANGED;
-  const chip = ([key, [label, test]]) =>
-    make(
-      'button.chip',
-      { type: 'button', 'data-show': key, 'aria-pressed': String(key === shown), onclick: () => go(writeHash('/compare', { show: key })) },
-      label,
-      ' ',
-      make('b', count(CASES.filter(test).length)),
-    );
+const COMPARED_FILTERS = ['all', 'worse', 'better', 'lost', 'answer', 'calls', 'slow', 'costly', 'added'];
+// How many cases a list shows, by its address: kept on the way back from a case.
+const shownAmount = new Map();
+
+/** Each case beside its baseline: scores, first call that differs, answers, and what it took. */
+function casesView() {
+  const selection = readSelection(here.params);
+  const found = selectCases([...CASES], selection);
+  shownCases = found;
+  const key = location.hash;
+  const box = make('div.turns');
+  const more = make('button.btn', { type: 'button', onclick: () => fill(MAX_CHANGED) });
+  const fill = (amount) => {
+    const next = found.slice(box.children.length, box.children.length + amount);
+    box.append(...next.map(comparedCase));
+    shownAmount.set(key, box.children.length);
+    const left = found.length - box.children.length;
+    more.hidden = left <= 0;
+    more.textContent = `Show ${count(Math.min(left, MAX_CHANGED))} of ${countOf(left, 'more case')}`;
+  };
+  fill(shownAmount.get(key) ?? MAX_CHANGED);
   return [
-    make('div.head', make('h2', { id: 'answers' }, 'Answers'), make('div.chips', { role: 'group', 'aria-labelledby': 'answers' }, Object.entries(SHOWN_ANSWERS).map(chip))),
-    found.length ? null : make('div.card.none', make('p', shown === 'all' ? 'No case.' : 'No answer changed.')),
-    found.slice(0, MAX_CHANGED).map(comparedCase),
-    left > 0 ? make('p.quiet', shown === 'all' ? `${countOf(left, 'more case')} are in the overview` : make('a', { href: writeHash('/', { f: 'answer' }) }, countOf(left, 'more case'))) : null,
+    make('section.card', { 'aria-labelledby': 'cases' }, make('h2.unseen', { id: 'cases' }, 'Cases'), controlsView(selection, '/compare', COMPARED_FILTERS)),
+    make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} found`),
+    found.length ? box : make('div.card.none', make('p', 'No case matches.')),
+    more,
   ];
 }
 
+function removedCasesView({ removed_cases: removed = [], more_removed_cases: more = 0 }) {
+  if (!removed.length) return null;
+  return make('section.card.remarks', make('h2', 'Cases that only the baseline has'), list(removed.map(([id, evaluators]) => [make('b', id), ` ${evaluators}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
+}
+
+/** "Latency 1.2 s \u2192 1.8 s", with the change in colour where it counts. */
+function comparedAmounts({ amounts, before = {} }) {
+  return shownAmounts().map(([, label, name, format, least]) => {
+    const [now, old] = [amounts[name], before[name]];
+    if (now === undefined) return null;
+    const change = old === undefined ? null : delta(now - old, { format, good: Math.abs(now - old) > NOTICED * old ? -1 : 0, least });
+    return make('span.num', make('span.quiet', `${label} `), change ? [`${format(old)} \u2192 `, make('b', format(now)), ' ', change] : format(now));
+  });
+}
+
+function comparedScores({ checks, removed }) {
+  const isOther = ({ turned, change }) => turned || Math.abs(change ?? 0) >= MIN_CHANGE;
+  const shown = [...checks, ...removed].filter(isOther).sort((a, b) => (b.status === 'failed') - (a.status === 'failed'));
+  return shown.length ? list(shown.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]), 'scores') : null;
+}
+
+/** The first tool call of a run that is not as in the baseline, and how many others are not. */
+function comparedCalls(turns) {
+  const found = turns.flatMap((turn, index) => (turn.baseline && turn.baseline !== 'same' ? differingCalls(turn, 'baseline').map((row) => [row, index]) : []));
+  if (!found.length) return null;
+  const [[row, index]] = found;
+  return make('p.first-call', make('span.quiet', turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, true)), found.length > 1 ? make('span.quiet', ` and ${count(found.length - 1)} more`) : null);
+}
+
 function comparedCase(each) {
-  const turns = contentOf(each).run.turns ?? [];
+  const isOther = each.answer_changed || each.calls_changed;
+  const turns = isOther ? contentOf(each).run.turns : [];
   const changed = turns.filter(isAnswerChanged);
+  const alike = each.not_compared ? 'answer and calls not compared: their content is not stored' : each.state === 'new_case' ? '' : 'same answer and calls';
   return make(
-    'section.card.turn',
+    'section.card.turn.beside',
     { 'aria-label': each.id },
     make(
       'header',
       dot(each.status),
-      make('a', { href: `${caseHash(each)}?with=base` }, make('b', each.id)),
-      statePill(each.state, 'passed'),
-      turns.length > 1 && changed.length ? make('span', `${count(changed.length)} of ${countOf(turns.length, 'turn')}`) : null,
-      changed.length ? null : make('span', turns.some((turn) => turn.baseline) ? 'same answers' : 'not in the baseline'),
+      make('a', { href: `${caseHash(each)}?with=base`, 'data-case': each.index }, make('b', each.id)),
+      each.states.map((state) => statePill(state, 'passed')),
+      make('span.sub', each.question === each.id ? '' : each.question),
+      isOther ? null : make('span', alike),
+      make('span.end', comparedAmounts(each)),
     ),
+    comparedScores(each),
+    comparedCalls(turns),
     changed.map((turn) => [
-      turn.user ? make('p.ask', turn.user.slice(0, 300)) : null,
+      turns.length > 1 ? make('p.ask', `Turn ${turns.indexOf(turn) + 1}: ${turn.user.slice(0, 300)}`) : null,
       make('div.answer', answerView(turn, baselineOf(turn), 'base')),
     ]),
   );

@@ -26,9 +26,9 @@ let isPrinted = false;
 function chooseColumns() {
   const most = isNarrow.matches ? MAX_NARROW_COLUMNS : MAX_COLUMNS;
   if (COLUMNS.length <= most) return COLUMNS;
-  const failures = ({ checks }) => checks.filter((check) => check.status === 'failed' || check.status === 'errored').length;
+  const problems = ({ checks, removed }) => removed + checks.filter(isProblem).length;
   const isChosen = ({ name }) => name === here.params.e;
-  return [...COLUMNS].sort((a, b) => isChosen(b) - isChosen(a) || failures(b) - failures(a) || a.index - b.index).slice(0, most);
+  return [...COLUMNS].sort((a, b) => isChosen(b) - isChosen(a) || problems(b) - problems(a) || a.index - b.index).slice(0, most);
 }
 
 function matrixView(params) {
@@ -56,11 +56,12 @@ function matrixView(params) {
     'section.card',
     { 'aria-labelledby': 'matrix' },
     make('h2.unseen', { id: 'matrix' }, 'Cases and evaluators'),
-    controlsView(selection, set),
+    controlsView(selection, '/', MATRIX_FILTERS),
+    columns.length < COLUMNS.length ? make('p.hint', `${count(columns.length)} of ${countOf(COLUMNS.length, 'evaluator')}, those with failures first. Choose another above, or open a case.`) : null,
     make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} shown`),
     view,
     found.length ? null : emptyView(selection),
-    footView(columns),
+    HAS_BASELINE ? make('div.foot', 'A coloured edge marks a status that changed.') : null,
   );
 }
 
@@ -72,25 +73,15 @@ function emptyView({ query }) {
   );
 }
 
-function footView(columns) {
-  const key = (name, what) => make('span', make('kbd', name), ` ${what}`);
-  const hidden = COLUMNS.length - columns.length;
-  return make(
-    'div.foot',
-    key('j', 'down'),
-    key('k', 'up'),
-    key('Enter', 'open'),
-    key('/', 'search'),
-    key('?', 'all keys'),
-    HAS_BASELINE ? make('span', 'A coloured edge marks a status that changed.') : null,
-    hidden > 0 ? make('span', `${countOf(hidden, 'more evaluator')} on the pages of the cases`) : null,
-  );
-}
+const MATRIX_FILTERS = Object.keys(FILTERS).filter((key) => key !== 'worse' && key !== 'better');
 
-function controlsView(selection, set) {
+/** The filters, orders and groups of a list of cases. */
+function controlsView(selection, path, filters) {
+  const set = (key, value) => go(writeHash(path, { ...here.params, [key]: value }));
   const own = casesOf(CASES, selection.evaluator);
-  const chips = Object.entries(FILTERS)
-    .map(([key, [label, test, status]]) => ({ key, label, status, amount: own.filter(test).length }))
+  const chips = filters
+    .map((key) => [key, ...FILTERS[key]])
+    .map(([key, label, test, status]) => ({ key, label, status, amount: own.filter(test).length }))
     .filter(({ key, amount }) => (amount && !(HAS_BASELINE && key === 'failed')) || key === 'all' || key === selection.filter);
   const groups = Object.entries(GROUPS).filter(
     ([key]) =>
@@ -99,11 +90,13 @@ function controlsView(selection, set) {
       (key !== 'state' || HAS_BASELINE) &&
       (key !== 'cause' || CASES.some(({ checks }) => checks.some(({ cause }) => cause !== undefined))),
   );
-  const orders = Object.entries(ORDERS).map(([key, [label]]) => [key, label]);
+  const orders = Object.entries(ORDERS)
+    .filter(([, [, , name]]) => !name || CASES.some((each) => increase(each, name)))
+    .map(([key, [label]]) => [key, label]);
   if (/^e\d+$/.test(selection.sort)) {
     orders.push([selection.sort, `Lowest ${COLUMNS[selection.sort.slice(1)]?.name ?? 'score'}`]);
   }
-  const names = COLUMNS.map(({ name }) => [name, name]);
+  const names = COLUMNS.map(({ name, checks }) => [name, checks.length ? name : `${name} (removed)`]);
   return make(
     'div.controls',
     make(
@@ -116,7 +109,7 @@ function controlsView(selection, set) {
             type: 'button',
             'aria-pressed': String(key === selection.filter && !selection.like),
             'data-filter': key,
-            onclick: () => go(writeHash('/', { ...here.params, like: '', f: key })),
+            onclick: () => go(writeHash(path, { ...here.params, like: '', f: key })),
           },
           status ? make('i', { class: status }) : null,
           label,
@@ -132,7 +125,7 @@ function controlsView(selection, set) {
       'div.find',
       COLUMNS.length > 1 ? choice('e', 'Evaluator', selection.evaluator, [['', 'All evaluators'], ...names], set) : null,
       choice('sort', 'Sort', selection.sort, orders, set),
-      groups.length > 1 ? choice('group', 'Group', selection.group, groups, set) : null,
+      path === '/' && groups.length > 1 ? choice('group', 'Group', selection.group, groups, set) : null,
     ),
   );
 }
@@ -185,14 +178,14 @@ function columnHead(column, { sort }, set) {
     { scope: 'col', 'aria-sort': sort === key ? 'ascending' : null },
     make(
       'button',
-      { type: 'button', id: `by-${key}`, title: `${column.name}: ${criterion}\nSort by score`, onclick: () => set('sort', sort === key ? '' : key) },
+      { type: 'button', id: `by-${key}`, title: `${column.name}: ${criterion ?? 'only the baseline has its checks'}\nSort by score`, onclick: () => set('sort', sort === key ? '' : key) },
       column.name.replaceAll('_', '_\u200b'),
       sort === key ? ' \u2191' : '',
     ),
     shareBar({ ...totals, skipped: 0 }),
     evaluated
       ? make('small', `${count(totals.passed)} of ${count(evaluated)}`, totals.skipped ? ` \u00b7 ${count(totals.skipped)} skipped` : '')
-      : pill('errored', 'nothing evaluated'),
+      : pill('errored', column.checks.length ? 'nothing evaluated' : 'removed'),
     required === false ? make('small', ' advisory') : null,
   );
 }
@@ -210,9 +203,9 @@ function amountHeads({ sort }, set) {
 /** The columns of amounts that some case has. */
 function shownAmounts() {
   return [
-    ['slow', 'Latency', 'ms', milliseconds],
-    ['tokens', 'Tokens', 'tokens', (value) => (value === undefined ? '\u2013' : count(value))],
-    ['cost', 'Cost', 'usd', dollars],
+    ['slow', 'Latency', 'ms', milliseconds, 50],
+    ['tokens', 'Tokens', 'tokens', (value) => (value === undefined ? '\u2013' : count(value)), 1],
+    ['cost', 'Cost', 'usd', dollars, 0.00005],
   ].filter(([, , name]) => CASES.some(({ amounts }) => amounts[name] !== undefined));
 }
 
@@ -272,6 +265,7 @@ function caseRow(each, columns, index) {
           'div.line',
           make('a', { href: caseHash(each), 'data-case': each.index }, each.id || '(no name)'),
           HAS_BASELINE ? statePill(each.state, each.status) : null,
+          moreStates(each),
           each.answer_changed && ['same', 'score_fell', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
         ),
         make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
@@ -289,8 +283,14 @@ function caseRow(each, columns, index) {
   );
 }
 
+/** The states of a case beyond the first, as a number. */
+function moreStates({ states }) {
+  const names = states.slice(1).map((state) => STATE_LABELS[state]).join(', ');
+  return names && make('span.pill.note.plus', { title: names }, `+${states.length - 1}`, unseen(`: ${names}`));
+}
+
 function cell(each, column) {
-  const own = each.checks.filter((check) => check.column === column);
+  const own = [...each.checks, ...each.removed].filter((check) => check.column === column);
   if (!own.length) return make('td');
   own.sort((a, b) => STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status));
   const [check] = own;
@@ -310,7 +310,7 @@ function cell(each, column) {
       unseen(`${evaluator.name}: ${STATUS_WORDS[status]} `),
       make('b', status === 'skipped' && check.score === undefined ? 'skip' : word),
       change !== null && Math.abs(change) >= MIN_CHANGE ? make('small', { class: change < 0 ? 'worse' : 'better' }, `${change > 0 ? '\u25b2' : '\u25bc'}${score(Math.abs(change))}`) : null,
-      turned === 'lost' ? make('small', `was ${score(before[1] ?? 1)}`) : null,
+      turned === 'lost' && status !== 'removed' ? make('small', `was ${score(before[1] ?? 1)}`) : null,
       own.length > 1 ? make('small', `+${own.length - 1}`) : null,
     ),
   );

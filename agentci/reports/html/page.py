@@ -63,21 +63,30 @@ def _read(name: str) -> str:
     """
     text = resources.files(__package__).joinpath(name).read_text("utf-8")
     if name == STYLE:
-        return _SPACE_IN_STYLE.sub(r"\1\2", _COMMENT_IN_STYLE.sub("", text)).strip()
+        names: dict[str, str] = {}
+        style = _SPACE_IN_STYLE.sub(r"\1\2", _COMMENT_IN_STYLE.sub("", text)).strip()
+        return _VARIABLE.sub(
+            lambda found: names.setdefault(found[0], f"--{len(names):x}"), style.replace(";}", "}")
+        )
     lines = (line.strip() for line in text.splitlines())
     kept = "\n".join(line for line in lines if line and not line.startswith(_COMMENT_STARTS))
-    return f"{_shorten_script(kept)}\n"
+    shown = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found[1], 16)), kept)
+    return f"{_shorten_script(shown)}\n"
 
 
 def _shorten_script(script: str) -> str:
     """Remove line ends and spaces that code does not need, but none of literals."""
     parts = _LITERAL_IN_SCRIPT.split(_NEEDLESS_LINE_END.sub("", script))
-    parts[::2] = _NEEDLESS_SPACE.sub("", "\0".join(parts[::2])).split("\0")
+    code = _NEEDLESS_SPACE.sub("", "\0".join(parts[::2]))
+    parts[::2] = _NEEDLESS_MARK.sub("", code).split("\0")
     return "".join(parts)
 
 
 _COMMENT_IN_STYLE: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_SPACE_IN_STYLE: Final = re.compile(r"\s*([{};,])\s*|(?<=[a-z\d])(:)\s")
+_SPACE_IN_STYLE: Final = re.compile(r"\s*([{};,>])\s*|(?<=[a-z\d])(:)\s")
+_VARIABLE: Final = re.compile(r"--[a-z][a-z\d-]*")
+# Escapes of characters that are visible, which read better in the source.
+_ESCAPED_CHARACTER: Final = re.compile(r"\\u(00[bd][\da-f]|20[1-3]\d|201[cd]|203a|2[12579]..)")
 _COMMENT_STARTS: Final = ("//", "/*", "*")
 # These start with the characters that they find, for which Python searches faster than for others.
 _NEEDLESS_LINE_END: Final = re.compile(r"\n(?:(?<=[,({[;]\n)|(?=[)}\].?:]))")
@@ -85,7 +94,14 @@ _LITERAL_IN_SCRIPT: Final = re.compile(
     r"""('[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|`[^`\\]*(?:\\.[^`\\]*)*`"""
     r"""|/(?<=[ (]/)(?=\S)(?:[^/\\\n[]|\\.|\[(?:[^]\\\n]|\\.)*])+/)"""
 )
-_NEEDLESS_SPACE: Final = re.compile(r" (?:(?<=[=<>&|?,:{}()*;] )|(?=[!=<>&|?,:{}()*;]))")
+# A literal is "\0" there.
+_NEEDLESS_SPACE: Final = re.compile(
+    r" (?:(?<=[][=<>&|?,:{}()*;\0] )|(?=[][!=<>&|?,:{}()*;\0])|(?=[-+] [^-+])|(?<=[^-+] [-+] ))"
+)
+
+
+# A comma or a semicolon before what closes its list or block.
+_NEEDLESS_MARK: Final = re.compile(r",(?=[)\]}])|;(?=})")
 
 
 def _asset(text: str) -> Asset:

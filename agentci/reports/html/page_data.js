@@ -12,8 +12,9 @@ const blocks = new Map();
 
 let here = readHash(location.hash);
 let shownCases = [];
-// The address of the list that a case was opened from.
+// The addresses of the list of the overview, and of the list that a case was opened from.
 let listHash = '#/';
+let backHash = '#/';
 
 /** The recorded run of a case, its trace, and the findings of its checks. */
 function contentOf({ block: [number, index] }) {
@@ -29,7 +30,7 @@ function caseHash(each, check) {
 
 /** Cases of the same state that fail for the same reasons, itself included. */
 function alike(each) {
-  return CLUSTERS.get(each.cluster)?.filter(({ state }) => state === each.state) ?? [each];
+  return CLUSTERS.get(each.cluster)?.filter(hasState(each.state)) ?? [each];
 }
 
 function go(hash) {

@@ -1,7 +1,7 @@
 // Small parts that several views show: status, change, score.
 
 const ICONS = { passed: '\u2713', failed: '\u2715', errored: '!', skipped: '\u2013' };
-const STATUS_WORDS = { passed: 'Passed', failed: 'Failed', errored: 'Error', skipped: 'Skipped' };
+const STATUS_WORDS = { passed: 'Passed', failed: 'Failed', errored: 'Error', skipped: 'Skipped', removed: 'Removed' };
 const STATE_LABELS = {
   new_failure: 'New failure',
   still_failing: 'Still failing',
@@ -84,6 +84,8 @@ function meter(check) {
     threshold === null ? null : make('b', { style: at(threshold) }),
   );
 }
+
+const isProblem = ({ status, turned }) => status === 'failed' || status === 'errored' || turned === 'lost';
 
 function scoreWord(check) {
   if (check.status === 'errored') return 'error';

@@ -35,8 +35,8 @@ function overviewView() {
     return [verdictView(), messages.length ? card('Messages', messages.map(messageRow)) : null];
   }
   // A narrow screen has room for what got worse and why, which comes first.
-  if (isNarrow.matches) return [verdictView(), changesView(), lostView(), tilesView(), runView(), matrixView(here.params)];
-  return [verdictView(), tilesView(), changesView(), lostView(), matrixView(here.params)];
+  if (isNarrow.matches) return [verdictView(), changesView(), tilesView(), runView(), matrixView(here.params)];
+  return [verdictView(), tilesView(), changesView(), matrixView(here.params)];
 }
 
 const VIEW_MAKERS = {
@@ -51,12 +51,8 @@ const VIEW_MAKERS = {
 function show() {
   const before = show.last;
   here = readHash(location.hash);
-  if (here.oldCheck !== undefined) {
-    const found = CASES.flatMap((each) => each.checks.map((check) => [each, check])).find(([, check]) => check.id === here.oldCheck);
-    history.replaceState(null, '', found ? caseHash(...found) : writeHash(`/case/${encodeURIComponent(here.oldCheck)}`));
-    here = readHash(location.hash);
-  }
-  if (here.view === 'overview') listHash = location.hash || '#/';
+  if (isList()) listHash = location.hash || '#/';
+  if (isList() || here.view === 'compare') backHash = location.hash || '#/';
   else if (!shownCases.length) shownCases = selectCases([...CASES], readSelection({}));
   const focus = rememberFocus();
   const top = scrollY;
@@ -94,12 +90,12 @@ function rememberFocus() {
 
 /** Focus the heading of a view; on the way back, the case that was open. */
 function enterView(before) {
-  const opened = here.view === 'overview' && before.startsWith('case ');
+  const opened = (isList() || here.view === 'compare') && before.startsWith('case ');
   if (opened) {
     scrollTo(0, show.listTop ?? 0);
     paintRows(true);
     const each = CASES.find(({ name }) => name === before.slice(5));
-    const link = each && document.querySelector(`tr [data-case="${each.index}"]`);
+    const link = each && document.querySelector(`main [data-case="${each.index}"]`);
     if (link) return link.focus({ preventScroll: true });
   } else scrollTo(0, 0);
   const heading = main.querySelector('h1');
@@ -151,18 +147,26 @@ function stepCase(by) {
   if (to) go(caseHash(to));
 }
 
+/** Focus the next or previous case of the comparison. */
+function stepLink(by) {
+  const links = [...document.querySelectorAll('.beside header a')];
+  const at = links.indexOf(document.activeElement);
+  links[at < 0 ? 0 : Math.max(0, at + by)]?.focus();
+}
+
 function cycleReference() {
   const each = CASES.find(({ name }) => name === here.id);
   if (here.view !== 'case' || !each) return;
-  const names = Object.keys(referencesOf(contentOf(each).run));
-  const next = names[(Math.max(0, names.indexOf(here.params.with)) + 1) % names.length];
+  const references = referencesOf(contentOf(each).run);
+  const names = Object.keys(references);
+  const next = names[(names.indexOf(chooseReference(each, references, here.params)) + 1) % names.length];
   go(writeHash(`/case/${encodeURIComponent(each.name)}`, { ...here.params, with: next }));
 }
 
 const isList = () => here.view === 'overview';
 const ACTIONS = {
-  j: () => isList() && moveCursor(1),
-  k: () => isList() && moveCursor(-1),
+  j: () => (isList() ? moveCursor(1) : stepLink(1)),
+  k: () => (isList() ? moveCursor(-1) : stepLink(-1)),
   ArrowDown: () => isList() && cursor >= 0 && moveCursor(1),
   ArrowUp: () => isList() && cursor >= 0 && moveCursor(-1),
   Enter: () => isList() && listed[cursor] && go(caseHash(listed[cursor])),
@@ -181,7 +185,7 @@ const ACTIONS = {
   c: () => go('#/compare'),
   m: () => go('#/messages'),
   t: flipTheme,
-  Escape: () => !isList() && go(listHash),
+  Escape: () => !isList() && go(here.view === 'case' ? backHash : listHash),
   '?': () => help.showModal(),
 };
 
@@ -208,7 +212,7 @@ document.body.prepend(
     'header.bar',
     make(
       'div',
-      make('a.brand', { href: '#/', class: DATA.verdict.status }, make('i'), 'agentci'),
+      make('a.brand', { href: '#/', class: `${DATA.verdict.status} ${LOST_ROWS.length ? 'lost' : ''}` }, make('i'), 'agentci'),
       tabs,
       make('div.tools', make('button.btn', { type: 'button', onclick: flipTheme }, 'Light / dark'), make('button.btn.keys', { type: 'button', onclick: () => help.showModal() }, 'Keys ', make('kbd', '?'))),
     ),
@@ -220,9 +224,8 @@ document.body.prepend(
 addEventListener('hashchange', show);
 addEventListener('keydown', press);
 addEventListener('scroll', () => {
-  if (!isList()) return;
-  show.listTop = scrollY;
-  paintRows();
+  if (isList() || here.view === 'compare') show.listTop = scrollY;
+  if (isList()) paintRows();
 }, { passive: true });
 addEventListener('resize', () => paintRows(true));
 for (const kind of ['beforeprint', 'afterprint']) {

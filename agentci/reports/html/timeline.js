@@ -1,7 +1,6 @@
 // The spans of a run, by their start: agents, model calls and tools.
 
 const MAX_SPANS_SHOWN = 400;
-const KIND_WORDS = { agent: 'agent', model: 'model', tool: 'tool', other: 'other' };
 
 function timelineView(run, each) {
   const spans = run.spans ?? [];
@@ -18,7 +17,7 @@ function timelineView(run, each) {
       'div.head',
       make('h2', 'Timeline'),
       make('span.quiet', dotted(...[milliseconds(each.amounts.ms), each.amounts.tokens === undefined ? '' : `${count(each.amounts.tokens)} tokens`, dollars(each.amounts.usd)].filter((text) => text !== '\u2013'))),
-      make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), KIND_WORDS[kind])), each.before?.ms === undefined ? null : make('span', make('i.ghost'), 'baseline')),
+      make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), each.before?.ms === undefined ? null : make('span', make('i.ghost'), 'baseline')),
     ),
     each.before?.ms === undefined ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', start_ms: 0, ms: each.before.ms }, 0, end),
     shown.map((span) => spanRow(span, depths.get(span.id) ?? 0, end)),

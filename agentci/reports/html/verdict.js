@@ -4,7 +4,7 @@ function verdictView() {
   const { status, title, reasons, notes } = DATA.verdict;
   return make(
     'section.card.verdict',
-    { class: status, 'aria-labelledby': 'verdict' },
+    { class: `${status} ${LOST_ROWS.length ? 'lost' : ''}`, 'aria-labelledby': 'verdict' },
     DATA.verdict.incomplete
       ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,
@@ -13,6 +13,7 @@ function verdictView() {
     list(reasons.slice(1), 'why'),
     notes.length < 2 ? list(notes, 'why') : make('details.fold', make('summary', countOf(notes.length, 'note')), list(notes, 'why')),
     isNarrow.matches ? null : make('p.meta', ...metaParts()),
+    lostNotes(),
     policyNote(),
   );
 }
@@ -84,6 +85,7 @@ function tilesView() {
   const checks = CASES.flatMap((each) => each.checks);
   const required = checks.filter(({ evaluator }) => evaluator.required);
   const advisory = checks.length - required.length;
+  const removed = CASES.reduce((sum, each) => sum + each.removed.length, 0);
   const totals = {};
   for (const { status } of required) totals[status] = (totals[status] ?? 0) + 1;
   const rate = passRate(required.map(({ status }) => status));
@@ -116,7 +118,7 @@ function tilesView() {
         rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),
-      make('dd.legend', ...legendOf(totals), advisory ? make('span', `${count(advisory)} advisory`) : null),
+      make('dd.legend', ...legendOf(totals), removed ? make('span', make('i.errored'), `${count(removed)} removed`) : null, advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
     tile('Latency of a case, p50', milliseconds(run.latency_ms?.p50), change('ms', (each) => each.latency_ms?.p50, latency)),
     tile('Latency of a case, p95', milliseconds(run.latency_ms?.p95), change('ms', (each) => each.latency_ms?.p95, latency)),

@@ -247,6 +247,27 @@ def lost_report() -> Report:
     return _compare_runs("by_plane", result, bad, good, trend)
 
 
+def removed_report() -> Report:
+    """Two cases that pass, of which the baseline has another evaluator that is removed now."""
+    results = [make_result("passed", 1.0, case=name) for name in ("by_sea", "on_foot")]
+    results = [replace(each, id=f"{number:016x}") for number, each in enumerate(results)]
+    gone = tuple(make_change(each.case.id, 1.0, None, "removed") for each in results)
+    trend = make_trend(
+        evaluator="grounded",
+        classes=CheckClasses(removed=2),
+        pairs=0,
+        before=None,
+        after=None,
+        newly_failing=(),
+        no_longer_evaluated=gone,
+        outcome="non-comparable",
+        reason="2 checks that passed were removed",
+    )
+    kept = make_trend(newly_failing=())
+    before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
+    return replace(compared(make_report(results), kept, trend), baseline=before)
+
+
 def other_tool_report() -> Report:
     """A case of one turn that fails, as the agent calls another tool than before."""
     good = make_run("There is no flight to Rome today.", "Rome")

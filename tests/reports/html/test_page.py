@@ -135,12 +135,23 @@ class TestIndex:
                 "change": "0.95 \u2192 removed",
                 "reason": "",
                 "checks": 1,
-                "cases": ["gone"],
-                "more": 0,
-                "changed": [],
-                "first": None,
+                "changed": 0,
             }
         ]
+        assert found["baseline"]["removed_cases"] == [["gone", "response_quality"]]
+
+    def test_removed_check_is_at_its_case(self) -> None:
+        gone = make_change("cancels", 0.95, None, "removed")
+        trend = make_trend(evaluator="tone", newly_failing=(), no_longer_evaluated=(gone,))
+        found = data_of(compared(mixed_report(), trend))
+        [removed] = [each["removed"] for each in found["cases"] if "removed" in each]
+        assert removed == [["tone", 0.95]]
+        assert "removed_cases" not in found["baseline"]
+
+    def test_changed_calls_of_a_case_are_known(self) -> None:
+        cases = data_of(conversation_report())["cases"]
+        changed = [each["id"] for each in cases if each.get("calls_changed")]
+        assert changed == ["to_rome", "to_rome_again", "on_foot"]
 
     def test_missing_baseline_has_reason(self) -> None:
         found = data_of(compared(mixed_report(), no_baseline="its schema version differs"))

@@ -10,7 +10,7 @@ import pytest
 
 from agentci.model.case import DialogueTurn
 from agentci.model.gate import CheckClasses, PolicyChange, PolicyComparison
-from agentci.model.result import CallPayload, EvaluatorCalls, Report
+from agentci.model.result import BaselineCheck, CallPayload, EvaluatorCalls, Report
 from agentci.model.values import Place, Problem, replace
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
@@ -35,6 +35,7 @@ from tests.reports.html.pages import (
     make_trend,
     other_tool_report,
     page_of,
+    removed_report,
     transcript_report,
     wide_report,
 )
@@ -280,21 +281,91 @@ class TestOverview:
         assert calls[1].endswith("Not in this turn of the baseline")
 
     def test_check_that_is_skipped_now_is_listed_with_its_case(self, show: Show) -> None:
-        """What the agent answers otherwise there is shown, as no check looks at it any more."""
+        """What the agent answers otherwise there is one click away, as no check looks at it."""
         page = show(lost_report())
-        [lost] = page.texts(".remarks.lost")
-        assert lost.startswith("No longer evaluated\n")
-        assert "1 of these cases has a changed answer: by_plane" in lost
-        assert "response_quality 1 \u2192 skipped: no flights" in " ".join(lost.split())
-        rows = dict(zip(page.texts(".lost dt"), page.texts(".lost dd"), strict=True))
-        assert rows["This run"] == "Sorry, no."
+        [lost] = page.texts(".verdict .note")
+        assert " ".join(lost.split()) == (
+            "No longer evaluated response_quality 1 \u2192 skipped (1 check): no flights; "
+            "1 case with a changed answer"
+        )
         assert page.texts("[data-filter=lost]") == ["No longer evaluated 1"]
         assert page.texts(".cell.lost") == ["response_quality: Skipped\nskip\nwas 1"]
-        page.run("document.querySelector('.remarks.lost a').click()")
-        page.wait("location.hash === '#/case/by_plane'")
+        page.run("document.querySelector('.verdict .note a').click()")
+        page.wait("location.hash === '#/compare?f=lost&e=response_quality'")
+        assert page.texts(".pane.now") == ["This run\nSorry, no."]
+        assert page.texts(".scores li") == ["! response_quality 1 \u2192 skipped"]
+        page.run("document.querySelector('.beside a').click()")
+        page.wait("location.hash === '#/case/by_plane?with=base'")
         assert page.texts(".head .pill")[0] == "No longer evaluated"
         assert page.texts(".check h3 code")[0] == "response_quality"
         assert page.texts(".check h3 .pill") == ["No longer evaluated"]
+
+    def test_gate_that_passes_shows_removed_evaluator_above_the_fold(self, show: Show) -> None:
+        """It is not all green: the verdict, the column and the cases say what is missing."""
+        page = show(removed_report(), height=600)
+        note = "document.querySelector('.verdict .note')"
+        assert page.run(f"{note}.getBoundingClientRect().bottom") < 600
+        assert " ".join(page.texts(".verdict .note")[0].split()) == (
+            "No longer evaluated grounded 1 \u2192 removed (2 checks)"
+        )
+        assert page.run(
+            "getComputedStyle(document.querySelector('.verdict')).borderLeftColor =="
+            " getComputedStyle(document.querySelector('.legend i.errored')).backgroundColor"
+        )
+        assert "2 removed" in page.texts(".tile .legend")[0]
+        assert page.texts(".matrix thead .pill") == ["removed"]
+        assert page.texts(".cell.removed") == ["grounded: Removed\nremoved"] * 2
+        assert page.texts("[data-filter=lost]") == ["No longer evaluated 2"]
+        page.run("document.querySelector('.cell.removed').click()")
+        page.wait("document.querySelector('.check') !== null")
+        assert page.texts(".check")[0].split("\n")[1:3] == ["grounded", "No longer evaluated"]
+
+    def test_evaluator_that_evaluates_nothing_is_named_above_the_fold(self, show: Show) -> None:
+        results = [
+            make_result("passed", 1.0, case="a"),
+            make_result("skipped", None, case="a", evaluator="empty", reason="no amount"),
+        ]
+        page = show(make_report(results), height=600)
+        [note] = page.texts(".verdict .note")
+        assert note.split("\n") == ["Nothing evaluated", "empty 1 skipped: no amount"]
+        page.run("location.hash = '#/evaluators'")
+        page.wait("document.querySelector('table.wide') !== null")
+        assert page.texts("td b")[0] == "empty"
+        assert page.texts("td .dot")[0] == "!"
+
+    def test_scores_and_labels_of_columns_fit_their_cells(self, show: Show) -> None:
+        """With six evaluators, columns are narrow: no score breaks, no label is cut."""
+        results = [
+            make_result("skipped" if n == 1 else "failed", None if n == 1 else 0.1877, case="a",
+                        evaluator=f"amounts_are_grounded_{n}")
+            for n in range(6)
+        ]  # fmt: skip
+        results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
+        before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
+        page = show(replace(compared(make_report(results)), baseline=before))
+        heights = page.run(
+            "[...document.querySelectorAll('.cell b')].map((each) => each.offsetHeight)"
+        )
+        assert max(heights) < 30
+        assert page.texts(".cell.failed b")[0] == "0.19"
+        assert page.run(
+            "(({ scrollWidth, clientWidth, parentElement }) => scrollWidth <= clientWidth"
+            " && clientWidth <= parentElement.clientWidth)"
+            "(document.querySelector('.matrix thead .pill'))"
+        )
+
+    def test_phone_says_how_many_evaluators_it_shows(self, show: Show) -> None:
+        page = show(wide_report(7), width=390)
+        assert page.texts(".hint") == [
+            "5 of 7 evaluators, those with failures first. Choose another above, or open a case."
+        ]
+        assert show(wide_report(7), width=1280).texts(".hint") == []
+
+    def test_cases_are_grouped_by_each_of_their_changes(self, show: Show) -> None:
+        page = show(conversation_report(tone_before=1.0), "#/?group=state")
+        groups = [" ".join(each.split()) for each in page.texts("tr.group th")]
+        assert "New failure 2 cases \u00b7 2 failed" in groups
+        assert "Score fell 6 cases \u00b7 3 failed" in groups
 
     def test_notes_are_not_called_reasons(self, show: Show) -> None:
         report = conversation_report()
@@ -361,7 +432,7 @@ class TestOverview:
 
     def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
         page = show(conversation_report(tone_before=1.0))
-        assert "Score fell\nunchanged\ntone\n1 \u2192 0.9" in page.texts(".rest a")
+        assert "Score fell\non_foot +5\ntone\n1 \u2192 0.9" in page.texts(".rest a")
         page.run("document.querySelector('[data-filter=fell]').click()")
         page.wait("location.hash === '#/?f=fell'")
         assert len(_rows(page)) == 6
@@ -532,7 +603,7 @@ def _choose(page: Browser, key: str, value: str) -> None:
 
 class TestCase:
     def test_calls_and_answers_are_shown_beside_expected_ones(self, show: Show) -> None:
-        page = show(conversation_report(), "#/case/to_rome")
+        page = show(conversation_report(), "#/case/to_rome?with=expected")
         assert page.texts("h1") == ["to_rome"]
         assert page.texts(".call .mark") == ["Arguments differ \u00b7 40 ms"]
         marked = ['reference\n"Rome"', 'this run\n"Paris"']
@@ -543,17 +614,45 @@ class TestCase:
         assert page.texts(".span .name")[-2:] == ["invoke_agent", "chat small-1"]
 
     def test_references_are_cycled_by_key_and_kept_in_address(self, show: Show) -> None:
-        page = show(conversation_report(), "#/case/to_rome")
+        page = show(conversation_report(), "#/case/by_train")
         for name, panes in (("base", "Baseline"), ("both", "Expected"), ("off", None)):
             page.press("x")
             page.wait(f"document.querySelector('[data-with={name}]').ariaPressed === 'true'")
-            assert page.run("location.hash") == f"#/case/to_rome?with={name}"
+            assert page.run("location.hash") == f"#/case/by_train?with={name}"
             assert page.texts(".pane h3")[:1] == ([panes] if panes else [])
         page.press("x")
         page.wait("document.querySelector('.pane') !== null")
         page.run("document.querySelector('[data-with=base]').click()")
         page.wait("location.hash.endsWith('with=base')")
         assert page.texts(".turn header .delta") == []
+
+    @pytest.mark.parametrize(
+        ("case", "reference"), [("to_rome", "Baseline"), ("by_train", "Expected")]
+    )
+    def test_new_failure_is_compared_with_the_baseline(
+        self, show: Show, case: str, reference: str
+    ) -> None:
+        page = show(conversation_report(), f"#/case/{case}")
+        assert page.texts(".chip[aria-pressed=true]") == [reference]
+        page.press("x")
+        page.wait("location.hash.includes('with=')")
+        following = {"Baseline": "both", "Expected": "base"}[reference]
+        assert page.run("location.hash") == f"#/case/{case}?with={following}"
+
+    def test_only_changed_arguments_of_an_aligned_call_are_marked(self, show: Show) -> None:
+        actual = 'refund(amount: "8.50 EUR" \u2192 "85.00 EUR", to.iban: 1 \u2192 2)'
+        whole = {"mark": "missing", "expected": "mail(to=1)", "actual": "", "note": ""}
+        differs = {**whole, "mark": "differs", "expected": "refund(order=1)", "actual": actual}
+        turn = {"title": "turn 1", "satisfied": False, "rows": [differs, whole]}
+        result = make_result("failed", 0.0, case="a", details={"trajectories": [turn]})
+        page = show(make_report([result]), "#/case/a")
+        lines = [" ".join(each.split()) for each in page.texts(".aligned li")]
+        assert lines[1] == "missing mail(to=1)"
+        assert lines[0] == (
+            'differs refund(amount: expected "8.50 EUR" this run "85.00 EUR", '
+            "to.iban: expected 1 this run 2)"
+        )
+        assert len(page.texts(".aligned del")) == 3
 
     def test_checks_are_listed_worst_first_with_reasons(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/to_rome?check=tone")
@@ -655,11 +754,6 @@ class TestCase:
             "2\t\u2715 Failed\t-\ta turn is missing",
         ]
 
-    def test_link_of_older_report_opens_case_of_check(self, show: Show) -> None:
-        page = show(conversation_report(), f"#check={2:016x}")
-        page.wait("location.hash === '#/case/to_rome_again?check=response_quality'")
-        assert page.texts("h1") == ["to_rome_again"]
-
     def test_unknown_case_is_reported(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/nowhere")
         assert page.texts(".none p") == ["There is no case \u201cnowhere\u201d in this report."]
@@ -679,6 +773,14 @@ class TestCase:
         assert page.texts(".more") == ["Show less"]
 
 
+def _many_changed(cases: int) -> Report:
+    """Cases that fail now."""
+    results = [make_result("failed", 0.5, case=f"case {number:03}") for number in range(cases)]
+    results = [replace(each, id=f"{number:016x}") for number, each in enumerate(results)]
+    before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
+    return replace(compared(make_report(results), make_trend()), baseline=before)
+
+
 class TestOtherViews:
     def test_evaluators_have_histogram_and_intervals(self, show: Show) -> None:
         page = show(conversation_report(), "#/evaluators")
@@ -686,14 +788,87 @@ class TestOtherViews:
         label = page.run("document.querySelector('.histogram').ariaLabel")
         assert label == "Scores: 3 from 0.2 to 0.3, 2 from 0.9 to 1; threshold 0.7"
 
-    def test_comparison_lists_transitions_and_changed_answers(self, show: Show) -> None:
+    def test_comparison_shows_each_case_beside_its_baseline(self, show: Show) -> None:
+        """Scores, the first call that differs, both answers, latency and tokens."""
         page = show(conversation_report(), "#/compare")
-        assert " ".join(page.texts(".flows a")[0].split()) == "New failures 2 of 7 cases"
-        assert page.texts("section.turn header b") == ["to_rome", "to_rome_again", "on_foot"]
-        page.run("document.querySelector('.flows a').click()")
-        page.wait("document.querySelector('.controls') !== null")
-        assert page.run("location.hash") == "#/?f=new"
-        assert _sees_rows(page)
+        assert page.texts(".beside header b:first-child")[:2] == ["to_rome", "to_rome_again"]
+        first = [" ".join(each.split()) for each in page.texts(".beside:first-child > *")]
+        head, scores, call, question, *_ = first
+        assert "New failure" in head
+        assert "Latency 1.2 s \u2192 9.0 s up \u25b2 7.8 s" in head
+        assert "Tokens 930" in head
+        assert scores == "\u2715 response_quality 1 \u2192 0.25 down \u25bc 0.75"
+        assert call == 'Tool call (turn 1) find_flight to: reference "Rome" this run "Paris"'
+        assert question == "Turn 1: A flight to Rome, please."
+        assert page.texts(".beside:first-child .pane") == [
+            "Baseline\nThere is no flight to Rome.",
+            "This run\nSorry, no.",
+        ]
+        [same] = [each for each in page.texts(".beside") if "unchanged" in each]
+        assert "same answer and calls" in same
+
+    def test_compared_cases_are_filtered_and_sorted(self, show: Show) -> None:
+        page = show(conversation_report(tone_before=0.8), "#/compare")
+        chips = dict(each.rsplit(" ", 1) for each in page.texts(".chip"))
+        assert chips == {
+            "All cases": "7", "Worse": "3", "Better": "6", "No longer evaluated": "1",
+            "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New cases": "1",
+        }  # fmt: skip
+        for key, names in (
+            ("worse", ["to_rome", "to_rome_again", "out_of_order"]),
+            ("lost", ["out_of_order"]),
+            ("calls", ["to_rome", "to_rome_again", "on_foot"]),
+            ("answer", ["to_rome", "to_rome_again", "on_foot"]),
+        ):
+            page.run(f"document.querySelector('[data-filter={key}]').focus()")
+            page.press("Enter")
+            page.wait(f"location.hash === '#/compare?f={key}'")
+            assert page.texts(".beside header b:first-child") == names
+            assert _focus(page).startswith(page.texts(".chip[aria-pressed=true]")[0])
+        page.run(
+            "((field) => { field.value = 'slower';"
+            " field.dispatchEvent(new Event('change')); })(document.querySelector('#choose-sort'))"
+        )
+        page.wait("location.hash === '#/compare?f=answer&sort=slower'")
+        assert page.texts(".beside header b:first-child")[0] == "to_rome"
+        page.run("document.querySelector('.beside a').click()")
+        page.wait("document.querySelector('.crumb') !== null")
+        assert page.texts(".crumb > a") == ["\u2190 Comparison"]
+        page.press("]")
+        page.wait("document.querySelector('h1').innerText === 'to_rome_again'")
+        page.press("Escape")
+        page.wait("document.querySelector('.beside') !== null")
+        assert page.run("location.hash") == "#/compare?f=answer&sort=slower"
+        assert _focus(page) == "to_rome_again"
+        page.press("k")
+        assert _focus(page) == "to_rome"
+        page.press("j")
+        page.press("j")
+        assert _focus(page) == "on_foot"
+        page.press("Escape")
+        page.wait("document.querySelector('.verdict') !== null")
+
+    def test_many_compared_cases_are_shown_in_steps(self, show: Show) -> None:
+        page = show(_many_changed(120), "#/compare")
+        assert len(page.texts(".beside")) == 50
+        more = "[...document.querySelectorAll('main > .btn')].at(-1)"
+        assert page.run(f"{more}.innerText") == "Show 50 of 70 more cases"
+        page.run(f"{more}.click()")
+        assert len(page.texts(".beside")) == 100
+        page.run("document.querySelectorAll('.beside a')[99].click()")
+        page.wait("document.querySelector('.crumb') !== null")
+        page.press("Escape")
+        page.wait("document.querySelectorAll('.beside').length === 100")
+        page.run(f"{more}.click()")
+        assert page.run(f"{more}.hidden")
+
+    def test_compared_cases_use_the_width_of_a_phone(self, show: Show) -> None:
+        page = show(conversation_report(), "#/compare", width=390)
+        widths = page.run(
+            "[...document.querySelectorAll('.compared td:last-child, .beside')]"
+            ".map((each) => each.offsetWidth)"
+        )
+        assert min(widths) > 300
 
     def test_link_to_some_cases_leads_to_the_table(self, show: Show) -> None:
         """On the way back from a case, the list stays where it was."""
@@ -710,12 +885,11 @@ class TestOtherViews:
     def test_comparison_without_changes_says_so(self, show: Show) -> None:
         report = conversation_report()
         same = [each for each in report.results if each.case.id == "unchanged"]
-        page = show(replace(report, results=tuple(same)), "#/compare")
-        assert page.texts(".flows a") == []
-        assert page.texts(".none p") == [
-            "No case changed against the baseline.",
-            "No answer changed.",
-        ]
+        trend = make_trend(newly_failing=())
+        page = show(compared(replace(report, results=tuple(same)), trend), "#/compare")
+        assert page.texts(".head .quiet") == ["Checks: no change."]
+        assert page.texts(".chip") == ["All cases 1"]
+        assert "same answer and calls" in page.texts(".beside")[0]
 
     def test_compared_evaluator_links_to_its_cases_and_means_are_distinct(self, show: Show) -> None:
         trend = make_trend(before=0.9812, after=0.9836, evaluator="tone")
@@ -746,27 +920,28 @@ class TestOtherViews:
         tested = make_trend(p_value=0.012, outcome="inconclusive", reason="not significant")
         classes = CheckClasses(compared=12, removed=3)
         page = show(compared(report, tested, gone, classes=classes), "#/compare")
-        assert [" ".join(text.split()) for text in page.texts(".flows div")] == [
-            "compared 12 of 15 checks",
-            "removed 3 of 15 checks",
-        ]
+        assert page.texts(".classes summary") == ["15 checks: 12 compared \u00b7 3 removed"]
+        page.run("document.querySelector('.classes summary').click()")
+        assert page.texts(".classes dd")[-1] == "only in the baseline"
         [first, last] = [" ".join(text.split()) for text in page.texts(".compared tbody tr")]
         assert "p = 0.012" in first
         assert last.startswith("grounded removed")
-        assert last.endswith("3 checks that passed were removed")
+        assert " 0 of 3 removed: 3 checks that passed were removed" in last
         assert page.texts(".compared th")[-1] == "Outcome (adjusted p)"
         assert page.run("((each) => each.scrollWidth - each.clientWidth)"
                         "(document.querySelector('.compared').parentNode)") == 0  # fmt: skip
 
-    def test_compared_answers_are_switched(self, show: Show) -> None:
-        page = show(conversation_report(), "#/compare")
-        assert page.run("document.querySelector('[data-show=changed]').ariaPressed") == "true"
-        page.run("document.querySelector('[data-show=all]').click()")
-        page.wait("location.hash === '#/compare?show=all'")
-        assert len(page.texts("section.turn")) == 7
-        assert "same answers" in page.texts("section.turn header")[-1]
-        page.run("document.querySelector('[data-show=scores]').click()")
-        page.wait("document.querySelectorAll('section.turn').length === 3")
+    def test_evaluator_that_is_skipped_now_is_in_no_check_of_both_runs(self, show: Show) -> None:
+        page = show(lost_report(), "#/compare")
+        assert page.texts(".compared td")[4] == "0 of 2"
+
+    def test_case_that_only_the_baseline_has_is_named(self, show: Show) -> None:
+        change = make_change("by_bus", 1, None, "removed")
+        trend = make_trend(newly_failing=(), no_longer_evaluated=(change,))
+        page = show(compared(conversation_report(), trend), "#/compare")
+        assert page.texts(".remarks") == [
+            "Cases that only the baseline has\nby_bus response_quality"
+        ]
 
     def test_messages_list_problems_and_policy(self, show: Show) -> None:
         change = PolicyChange(
@@ -950,11 +1125,14 @@ class TestEveryView:
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
-@pytest.mark.parametrize("fragment", ["", "#/compare", "#/messages"])
-def test_lost_checks_and_policy_are_accessible(show: Show, fragment: str) -> None:
+@pytest.mark.parametrize("fragment", ["", "#/compare", "#/messages", "#/evaluators"])
+@pytest.mark.parametrize("make", [lost_report, removed_report], ids=["skipped", "removed"])
+def test_lost_checks_and_policy_are_accessible(
+    show: Show, make: Callable[[], Report], fragment: str
+) -> None:
     edited = PolicyChange(config="a.yaml", kind="edited", subject="code of tone", after="edited")
     policy = PolicyComparison(base="main", loosened=(edited,))
-    page = show(replace(lost_report(), policy=policy), fragment)
+    page = show(replace(make(), policy=policy), fragment)
     assert _violations(page) == []
 
 

@@ -196,10 +196,17 @@ def test_order_of_groups_is_not_that_of_cases() -> None:
         {
             "data": DATA,
             "wanted": {**ALL, "sort": "e0"},
-            "labels": {"new_failure": "New", "error": "Error", "still_failing": "Still"},
+            "labels": {
+                "new_failure": "New",
+                "error": "Error",
+                "lost": "Lost",
+                "still_failing": "Still",
+            },
         },
     )
-    assert by_score[:6] == ["New", "case 9", "Error", "Kettle", "Still", "lamp"]
+    assert by_score[:8] == [
+        "New", "case 9", "Error", "Kettle", "Lost", "Kettle", "Still", "lamp"
+    ]  # fmt: skip
 
 
 def test_lower_score_that_passes_is_a_state() -> None:
@@ -215,6 +222,67 @@ def test_lower_score_that_passes_is_a_state() -> None:
     ]
 
 
+def test_case_has_every_state_of_its_checks() -> None:
+    """A case with a new failure may also have lost a check and have a lower score."""
+    case = {
+        "id": "kettle",
+        "state": "new_failure",
+        "checks": [
+            _check("failed", 0.2, before=["passed", 1.0]),
+            _check("passed", 0.8, 1, before=["passed", 1.0]),
+        ],
+        "removed": [["grounded", 1.0]],
+    }
+    given = {"data": {**DATA, "cases": [case]}, "wanted": ALL}
+    assert _evaluate("joinCases(given.data).cases[0].states", given) == [
+        "new_failure", "lost", "score_fell"
+    ]  # fmt: skip
+    for name in ("new", "lost", "fell", "worse"):
+        found = _evaluate(
+            "selectCases(joinCases(given.data).cases, { ...given.wanted, filter: given.name })",
+            {**given, "name": name},
+        )
+        assert len(found) == 1, name
+    own = "withOnly(joinCases(given.data).cases[0], given.name)?.states"
+    for name, states in (
+        ("tone", ["new_failure"]),
+        ("price", ["score_fell"]),
+        ("grounded", ["lost"]),
+    ):
+        assert _evaluate(own, {**given, "name": name}) == states
+    assert _evaluate("joinCases(given.data).columns.map(({ name }) => name)", given) == [
+        "tone", "price", "grounded"
+    ]  # fmt: skip
+
+
+def test_check_that_fails_only_with_new_evaluators_is_one_new_failure() -> None:
+    """It passed when the baseline was made, and fails there now."""
+    checks = [_check("failed", 0.2, before=["failed", 0.2])]
+    case = {"id": "kettle", "state": "new_failure", "checks": checks}
+    given = {**DATA, "cases": [case]}
+    assert _evaluate("joinCases(given).cases[0].states", given) == ["new_failure"]
+
+
+def test_cases_are_sorted_by_increase_and_gain() -> None:
+    cases = [
+        {
+            "id": name,
+            "state": "same",
+            "amounts": {"ms": 3000 + ms, "tokens": 100 + tokens},
+            "before": {"ms": 3000, "tokens": 100},
+            "checks": [_check("passed", score, before=["passed", 0.8])],
+        }
+        for name, ms, tokens, score in (("a", 0, 9, 0.8), ("b", 5, 0, 0.9), ("c", -5, 1, 1.0))
+    ]
+    expression = (
+        "selectCases(joinCases(given.data).cases, { ...given.wanted, sort: given.sort })"
+        ".map(({ name }) => name).join('')"
+    )
+    for sort, order in (("slower", "bac"), ("longer", "acb"), ("gain", "cba")):
+        given = {"data": {**DATA, "cases": cases}, "wanted": ALL, "sort": sort}
+        assert _evaluate(expression, given) == order
+
+
 @pytest.mark.parametrize(
     ("fragment", "state"),
     [
@@ -224,7 +292,6 @@ def test_lower_score_that_passes_is_a_state() -> None:
         ("#/nonsense", {"view": "overview", "id": "", "params": {}}),
         ("#/case/a%2Fb%3F?with=base", {"view": "case", "id": "a/b?", "params": {"with": "base"}}),
         ("#/case/%E4", {"view": "case", "id": "%E4", "params": {}}),
-        ("#check=0a1b", {"view": "case", "id": "", "oldCheck": "0a1b", "params": {}}),
     ],
 )
 def test_address_is_parsed(fragment: str, state: dict[str, Any]) -> None:
