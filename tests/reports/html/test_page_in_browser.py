@@ -1154,7 +1154,7 @@ def test_verdict_and_failures_are_shown_without_scripts(tmp_path: Path) -> None:
         window.without_scripts()
         window.open(tmp_path / "report.html")
         assert window.texts("h1") == ["Quality gate failed"]
-        assert window.texts("h2")[0] == "books_a_flight \u203a tool_trajectory_avg_score"
+        assert window.texts("h2")[0] == "books_a_flight > tool_trajectory_avg_score"
 
 
 FIREFOX_STEPS = (
