@@ -90,7 +90,7 @@ def group_passes(results: Iterable[CheckResult]) -> Iterable[bool]:
 CONFIDENCE: Final = 0.95
 # A single group has no variance between groups.
 MIN_GROUPS: Final = 2
-# Fewer give intervals that say nothing: 5 of 5 passed is 46 to 100 %.
+# Fewer give intervals that say nothing: 5 of 5 passed is 46 to 100%.
 MIN_SHOWN_GROUPS: Final = 10
 # For the continued fraction: it ends at a change below CONVERGENCE; MAX_TERMS exceeds any need.
 MAX_TERMS: Final = 100_000

@@ -217,9 +217,9 @@ def test_docs_state_measured_error_rates(pytestconfig: pytest.Config) -> None:
     table = [
         "| | stated | measured |",
         "|---|--:|--:|",
-        _format_range("false alarms, nothing changed", "at most 5 %", unchanged),
-        _format_range("false alarms, allowed drop of 0.05", "at most 5 %", dropped),
-        _format_range("coverage of intervals", "95 %", covered.values()),
+        _format_range("false alarms, nothing changed", "at most 5%", unchanged),
+        _format_range("false alarms, allowed drop of 0.05", "at most 5%", dropped),
+        _format_range("coverage of intervals", "95%", covered.values()),
     ]
     text = DOCS.read_text(encoding="utf-8")
     before, start, rest = text.partition("<!-- error rates: written by a test -->\n")
@@ -231,7 +231,7 @@ def test_docs_state_measured_error_rates(pytestconfig: pytest.Config) -> None:
 
 
 def _format_range(name: str, stated: str, rates: Collection[float]) -> str:
-    return f"| {name} | {stated} | {100 * min(rates):.1f} to {100 * max(rates):.1f} % |"
+    return f"| {name} | {stated} | {100 * min(rates):.1f} to {100 * max(rates):.1f}% |"
 
 
 def test_passing_a_broken_agent_is_rare_in_prove_mode() -> None:
