@@ -622,11 +622,13 @@ def find_regression_reasons(
     by_config = {gate.config: gate.policy.regression for gate in gates if gate.policy.regression}
     if comparison is None or comparison.no_baseline:
         text = NO_BASELINE if comparison is None else comparison.no_baseline
-        listed = comparison is not None
-        yield from _make_overall_reason(by_config, "no-baseline", text, listed=listed)
+        shown_elsewhere = comparison is not None
+        yield from _make_overall_reason(
+            by_config, "no-baseline", text, shown_elsewhere=shown_elsewhere
+        )
         return
     if comparison.stale:
-        yield from _make_overall_reason(by_config, "stale", comparison.stale, listed=True)
+        yield from _make_overall_reason(by_config, "stale", comparison.stale, shown_elsewhere=True)
     several = len({each.config for each in comparison.evaluators}) > 1
     policies = {**comparison.removed_policies, **{gate.config: gate.policy for gate in gates}}
     for each in comparison.evaluators:
@@ -636,11 +638,11 @@ def find_regression_reasons(
             fails = each.required and _is_failing_outcome(each, policy.regression)
             text = f"{prefix}{each.evaluator} {describe_outcome(each)}"
             kind: ReasonKind = "errored" if each.only_errors else "failed"
-            yield GateReason(kind if fails else "remark", text, listed=True)
+            yield GateReason(kind if fails else "remark", text, shown_elsewhere=True)
         if each.worse:
             fails = each.required and _has_forbidden_removal(each, policy)
             text = f"{prefix}{each.evaluator}: {describe_worse(each)}"
-            yield GateReason("failed" if fails else "remark", text, listed=True)
+            yield GateReason("failed" if fails else "remark", text, shown_elsewhere=True)
     for text in list_lost(comparison):
         yield GateReason("lost", text)
 
@@ -693,9 +695,9 @@ def _make_overall_reason(
     outcome: RegressionOutcome,
     text: str,
     *,
-    listed: bool,
+    shown_elsewhere: bool,
 ) -> Iterator[GateReason]:
     """One reason for all configs; it fails the gate if any config lists ``outcome`` as failing."""
     if by_config:
         fails = any(outcome in each.fail_on for each in by_config.values())
-        yield GateReason("failed" if fails else "remark", text, listed=listed)
+        yield GateReason("failed" if fails else "remark", text, shown_elsewhere=shown_elsewhere)

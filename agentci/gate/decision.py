@@ -43,9 +43,9 @@ class ConfigResults(Struct, frozen=True):
     """The results of one config, grouped separately for each kind of threshold.
 
     Attributes:
-        pooled: by each key in ``POOLED``, a group for every evaluator that sets it, after one group
-            for all other evaluators.
-        policy_groups: for keys that are not pooled, a group for every evaluator that sets any key.
+        pooled: for each key in ``POOLED``, one group of all evaluators that do not set it, then one
+            for each evaluator that does.
+        unpooled_groups: the same for all other keys together.
     """
 
     prefix: str
@@ -53,18 +53,21 @@ class ConfigResults(Struct, frozen=True):
     results: Sequence[CheckResult]
     required: tuple[CheckResult, ...]
     pooled: Mapping[str, tuple[CheckGroup, ...]]
-    policy_groups: tuple[CheckGroup, ...]
+    unpooled_groups: tuple[CheckGroup, ...]
 
     @property
     def is_evaluated(self) -> bool:
-        """Whether a check that counts passed or failed; optional ones count in case scores."""
+        """Whether any check that counts has a verdict; advisory ones only count in case scores."""
         counted = self.required if self.cases is None else self.results
         return any(result.status in SCORED_STATUSES for result in counted)
 
 
-def group_by_config(judged: ResultsByPolicy) -> list[ConfigResults]:
+def group_by_config(results_by_policy: ResultsByPolicy) -> list[ConfigResults]:
     """Group the results of every config."""
-    return [_group_config_results(policy, own, several=len(judged) > 1) for policy, own in judged]
+    return [
+        _group_config_results(policy, own, several=len(results_by_policy) > 1)
+        for policy, own in results_by_policy
+    ]
 
 
 def _group_config_results(
@@ -100,12 +103,13 @@ def _group_config_results(
             )
             for key in POOLED
         },
-        policy_groups=groups(evaluators),
+        unpooled_groups=groups(evaluators),
     )
 
 
-# A remark does not decide. Lost and unknown reasons are part of the summary of a gate that passes;
-# for one that fails, the unknown ones are remarks.
+# A remark does not affect the decision. If the gate passes, its summary names the reasons of the
+# kinds `lost` (evaluators that are no longer evaluated) and `unknown`; if it fails, unknown ones
+# become remarks.
 ReasonKind: TypeAlias = Literal[
     "input", "interrupted", "failed", "nothing", "errored", "remark", "lost", "unknown"
 ]
@@ -124,12 +128,13 @@ class GateReason(Struct, frozen=True):
     """One reason for a gate decision; a ``remark`` never fails the gate.
 
     Attributes:
-        listed: whether another part of all reports shows it, such as the list of skipped checks.
+        shown_elsewhere: whether every report has it in another part, such as the list of skipped
+            checks.
     """
 
     kind: ReasonKind
     text: str
-    listed: bool = False
+    shown_elsewhere: bool = False
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
@@ -156,31 +161,38 @@ def count_coverage(gates: Sequence[Gate]) -> Coverage:
 
 
 def find_reasons(
-    judged: ResultsByPolicy,
+    results_by_policy: ResultsByPolicy,
     *,
     problems: Sequence[Problem],
     coverage: Coverage,
     complete: bool,
 ) -> list[GateReason]:
     """List all reasons, in the order of the configs."""
-    gates = group_by_config(judged)
+    configs = group_by_config(results_by_policy)
     reasons = [*_find_input_errors(problems), *_find_interruption(complete=complete)]
     # Invalid input and an interruption explain a run without results.
-    if not reasons or any(results for _, results in judged):
-        reasons += _find_empty_gates(gates)
-    for gate in gates:
-        rates, scores = gate.pooled["min_pass_rate"], gate.pooled["min_score"]
+    if not reasons or any(results for _, results in results_by_policy):
+        reasons += _find_empty_gates(configs)
+    for config in configs:
+        rates, scores = config.pooled["min_pass_rate"], config.pooled["min_score"]
         reasons += [each for group in rates for each in _check_pass_rate(group)]
         reasons += [each for group in rates for each in _check_pass_rate_bound(group)]
         reasons += [each for group in scores for each in _check_mean_score(group)]
-        reasons += _check_case_scores(gate)
-        reasons += [each for group in gate.policy_groups for each in _check_skips_and_errors(group)]
-    return [*reasons, *_check_coverage(gates, coverage), *_check_advisory(gates)]
+        reasons += _check_case_scores(config)
+        reasons += [
+            each for group in config.unpooled_groups for each in _check_skips_and_errors(group)
+        ]
+    return [*reasons, *_check_coverage(configs, coverage), *_check_advisory(configs)]
 
 
-def format_pass_summary(judged: ResultsByPolicy) -> str:
+def format_pass_summary(results_by_policy: ResultsByPolicy) -> str:
     """The first reason shown when the gate passes."""
-    required = [result for _, results in judged for result in results if result.evaluator.required]
+    required = [
+        result
+        for _, results in results_by_policy
+        for result in results
+        if result.evaluator.required
+    ]
     passed = sum(result.status == "passed" for result in required)
     total = sum(result.status in SCORED_STATUSES for result in required)
     if passed < total:
@@ -222,7 +234,7 @@ def _find_empty_gates(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
     for gate in gates:
         errors_fail = any(
             group.thresholds.on_error == "fail" and group.with_status("errored")
-            for group in gate.policy_groups
+            for group in gate.unpooled_groups
         )
         only_advisory = gate.results and not gate.required and any_scored
         if not (gate.is_evaluated or errors_fail or only_advisory):
@@ -238,7 +250,7 @@ def _find_empty_evaluators(gate: ConfigResults) -> Iterator[GateReason]:
 
     Evaluators that need a secret which this workflow does not have are not reported here.
     """
-    for group in gate.policy_groups:
+    for group in gate.unpooled_groups:
         by_name: dict[str, list[CheckResult]] = {}
         for result in group.results:
             by_name.setdefault(result.evaluator.name, []).append(result)
@@ -321,7 +333,7 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
             f"{_format_evaluator_names(skipped)}{_format_shared_reason(skipped)}"
         )
         fails = group.thresholds.on_skip == "fail"
-        yield GateReason("failed" if fails else "remark", text, listed=True)
+        yield GateReason("failed" if fails else "remark", text, shown_elsewhere=True)
     if errored := group.with_status("errored"):
         text = (
             f"{group.prefix}{format_count(len(errored), 'check')} errored"
@@ -335,7 +347,7 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
 
 def _check_coverage(gates: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:
     """Report eval cases without runs, and runs without eval cases; a note lists the latter, too."""
-    fails = any(gate.policy_groups[0].thresholds.on_skip == "fail" for gate in gates)
+    fails = any(gate.unpooled_groups[0].thresholds.on_skip == "fail" for gate in gates)
     if coverage.uncovered:
         text = f"{format_count(coverage.uncovered, 'eval case')} without a matching trace"
         yield GateReason("failed" if fails else "remark", text)
@@ -402,7 +414,7 @@ def group_results_by_policy(
 
 
 def decide(
-    judged: ResultsByPolicy,
+    results_by_policy: ResultsByPolicy,
     *,
     problems: Sequence[Problem],
     complete: bool,
@@ -413,19 +425,21 @@ def decide(
     """Check the results of every config against its policy; the gate passes if all configs do.
 
     Args:
-        judged: the policy and the results of each config.
+        results_by_policy: the policy and the results of each config.
         problems: problems in all configs and recorded runs; any error makes the input invalid.
         complete: False if the run was interrupted, which always fails the gate.
         fail_on: which reasons may fail the gate: ``error`` ignores failed checks, ``never``
             ignores everything except invalid input and an interrupted run.
         also: further reasons, such as those from a comparison with a baseline.
     """
-    reasons = find_reasons(judged, problems=problems, coverage=coverage, complete=complete)
-    return _make_decision([*reasons, *also], format_pass_summary(judged), fail_on)
+    reasons = find_reasons(
+        results_by_policy, problems=problems, coverage=coverage, complete=complete
+    )
+    return _make_decision([*reasons, *also], format_pass_summary(results_by_policy), fail_on)
 
 
 def decide_shard(
-    judged: ResultsByPolicy,
+    results_by_policy: ResultsByPolicy,
     *,
     shard: Shard,
     problems: Sequence[Problem],
@@ -437,10 +451,14 @@ def decide_shard(
     A shard can fail the gate but cannot pass it. A config without results in this shard is not a
     failure, since other shards may have its results.
     """
-    judged = [(_drop_pass_rate_confidence(policy), results) for policy, results in judged]
-    reasons = find_reasons(judged, problems=problems, coverage=ALL_COVERED, complete=complete)
+    results_by_policy = [
+        (_drop_pass_rate_confidence(policy), results) for policy, results in results_by_policy
+    ]
+    reasons = find_reasons(
+        results_by_policy, problems=problems, coverage=ALL_COVERED, complete=complete
+    )
     own = [reason for reason in reasons if reason.kind != "nothing"]
-    decision = _make_decision(own, _format_shard_summary(judged), fail_on)
+    decision = _make_decision(own, _format_shard_summary(results_by_policy), fail_on)
     note = f"results of {shard} only; `agentci merge` decides for all shards"
     return replace(decision, passed=False, reasons=(*decision.reasons, note))
 
@@ -459,13 +477,13 @@ def _drop_pass_rate_confidence(policy: GatePolicy) -> GatePolicy:
     )
 
 
-def _format_shard_summary(judged: ResultsByPolicy) -> str:
-    results = [each for _, group in judged for each in group]
+def _format_shard_summary(results_by_policy: ResultsByPolicy) -> str:
+    results = [each for _, group in results_by_policy for each in group]
     if not results:
         return "no checks in this shard"
     if not any(each.evaluator.required and each.status in SCORED_STATUSES for each in results):
         return NO_REQUIRED_EVALUATED
-    return format_pass_summary(judged)
+    return format_pass_summary(results_by_policy)
 
 
 def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: FailOn) -> Decision:
@@ -487,7 +505,7 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
         ),
         notes=tuple(each.text for each in reasons if each.kind == "remark"),
         unlisted_notes=tuple(
-            each.text for each in reasons if each.kind == "remark" and not each.listed
+            each.text for each in reasons if each.kind == "remark" and not each.shown_elsewhere
         ),
         fail_on=fail_on,
     )

@@ -226,7 +226,7 @@ def find_policy_reasons(comparison: PolicyComparison | None) -> Iterator[GateRea
         listed = "; ".join(truncate.truncate_list(texts, MAX_SHOWN))
         yield GateReason("failed", f"{_choose_summary(failing)}: {listed}")
     if others := [each for each in comparison.loosened if not each.fails]:
-        yield GateReason("remark", summarize_changes(others), listed=True)
+        yield GateReason("remark", summarize_changes(others), shown_elsewhere=True)
 
 
 def summarize_changes(changes: Sequence[PolicyChange]) -> str:

@@ -1,9 +1,9 @@
-"""What failed cases have in common that fail in the same way, and the numbers that differ.
+"""Groups failed cases that fail in the same way, and finds the numbers in which they differ.
 
 The pattern of a case is what its failed checks say, with the calls and answers that differ from
 those of the baseline, else from the expected ones. Cases with equal patterns fail in the same way:
-only numbers, and values that the user gave, are left out of a pattern. So whatever else is worse in
-one of them makes it another pattern, and reports show the numbers of each case.
+only numbers, and values that the user gave, are left out of a pattern. Anything else that is worse
+in one of the cases gives it a different pattern, and reports show the numbers of each case.
 """
 
 import re
@@ -34,7 +34,7 @@ from agentci.reports.differences import (
     format_call,
 )
 
-# A text with more numbers is compared with its numbers, as is a group in which more differ.
+# Beyond these limits, numbers are compared literally instead of being left out.
 MAX_NUMBERS: Final = 40
 MAX_DIFFERING: Final = 4
 # Characters that are shown around a number.
@@ -46,9 +46,9 @@ _MAX_LABEL: Final = 60
 _PLACEHOLDERS: Final = tuple(map(chr, range(1, 9)))
 _SHOWN_PLACEHOLDERS: Final = dict.fromkeys(map(ord, _PLACEHOLDERS), truncate.ELLIPSIS)
 _DIGIT: Final = re.compile(r"\d")
-# Limits on what a run takes: its calls and answers do not decide them.
-_AMOUNT_TYPES: Final = frozenset({"latency", "cost", "token_usage"})
-_AMOUNT_CRITERIA: Final = re.compile(r"(time|time of the run|cost|(\w+ )*tokens|model calls) <= ")
+# Limits on resources, which do not depend on calls or answers.
+_RESOURCE_TYPES: Final = frozenset({"latency", "cost", "token_usage"})
+_RESOURCE_CRITERIA: Final = re.compile(r"(time|time of the run|cost|(\w+ )*tokens|model calls) <= ")
 
 
 class Phrase(Struct, frozen=True):
@@ -57,7 +57,7 @@ class Phrase(Struct, frozen=True):
     Attributes:
         label: what it is about; may be empty.
         pieces: the texts around its numbers, one more than these.
-        common: these without what the user gave, as in all cases with the pattern.
+        common: these without the values that the user gave; equal in all cases with the pattern.
     """
 
     label: str
@@ -72,7 +72,7 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
         key: equal for cases that fail in the same way.
         phrases: what differs, then what the checks say.
         numbers: of the phrases, in order.
-        is_known: whether calls and answers are known, as far as they decide its checks.
+        is_known: False if its checks depend on calls or answers that were not kept.
     """
 
     key: bytes
@@ -82,32 +82,31 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
 
 
 def make_pattern(
-    results: Sequence[CheckResult], content: RunContent, *, is_failing_still: bool = False
+    results: Sequence[CheckResult], content: RunContent, *, failed_in_baseline: bool = False
 ) -> FailurePattern | None:
     """Make the pattern of a case; None if none of its checks failed or errored.
 
     Args:
         results: all results of the case.
-        is_failing_still: whether it failed in the baseline, so that its run is compared with what
-            is expected, too.
+        failed_in_baseline: if so, its run is compared with what is expected, too.
     """
     problems = [each for each in results if each.status in ("failed", "errored")]
     if not problems:
         return None
     builder = _PatternBuilder(_list_given_values(content))
-    # What a run took, and a program that crashed, is no matter of calls and answers.
-    judged = [each for each in problems if each.status == "failed" and not _is_amount(each)]
+    # Resource limits and crashed programs have nothing to do with calls and answers.
+    judged = [each for each in problems if each.status == "failed" and not _is_resource_limit(each)]
     reads_more = not all(map(_lists_calls, judged))
     is_kept = content.level in KEPT_LEVELS
     if judged:
-        _add_run(builder, content, reads_more=reads_more, is_failing_still=is_failing_still)
+        _add_run(builder, content, reads_more=reads_more, failed_in_baseline=failed_in_baseline)
         if any(content.cut) or any(turn.cut for turn in content.turns):
-            builder.identify(results[0].case.id)
+            builder.add_to_key(results[0].case.id)
     for each in problems:
-        builder.identify(each.config, each.evaluator.name, each.status)
+        builder.add_to_key(each.config, each.evaluator.name, each.status)
         for statement in _list_statements(each, quotes=not is_kept):
             if each.status == "errored":
-                builder.identify(statement)
+                builder.add_to_key(statement)
             else:
                 builder.add("", statement)
     return builder.make(is_known=is_kept or not reads_more)
@@ -145,10 +144,10 @@ def _describe_checked_row(row: ToolCallRow) -> Iterator[str]:
         yield f"{row.mark} {row.actual or row.expected} {row.note}"
 
 
-def _is_amount(result: CheckResult) -> bool:
+def _is_resource_limit(result: CheckResult) -> bool:
     evaluator = result.evaluator
-    is_limit = evaluator.type == "check" and _AMOUNT_CRITERIA.match(evaluator.criterion)
-    return evaluator.type in _AMOUNT_TYPES or bool(is_limit)
+    is_limit = evaluator.type == "check" and _RESOURCE_CRITERIA.match(evaluator.criterion)
+    return evaluator.type in _RESOURCE_TYPES or bool(is_limit)
 
 
 def _lists_calls(result: CheckResult) -> bool:
@@ -157,7 +156,7 @@ def _lists_calls(result: CheckResult) -> bool:
 
 
 def _add_run(
-    builder: "_PatternBuilder", content: RunContent, *, reads_more: bool, is_failing_still: bool
+    builder: "_PatternBuilder", content: RunContent, *, reads_more: bool, failed_in_baseline: bool
 ) -> None:
     """Add the calls and answers that differ, or all if there is nothing that they differ from.
 
@@ -165,7 +164,7 @@ def _add_run(
         reads_more: whether a check may read more than the calls that it lists.
     """
     found = list(_list_differences(content, "baseline"))
-    if is_failing_still or not found:
+    if failed_in_baseline or not found:
         found += _list_differences(content, "expected")
     if reads_more:
         several = len(content.turns) > 1
@@ -238,7 +237,7 @@ def _list_calls(turn: TurnContent, reference: Reference) -> Sequence[ExpectedCal
 def describe_texts(expected: str, actual: str | None) -> str:
     """Describe two texts by the words that differ: ``39.90 EUR? → 49.90 EUR.``.
 
-    Where less than half of the expected words stay, those are left out: it is another text.
+    If fewer than half of the expected words remain, only the actual ones are shown.
     """
     if actual is None:
         return "(no answer)"
@@ -281,8 +280,8 @@ class _PatternBuilder:
         self._phrases: list[Phrase] = []
         self._numbers: list[str] = []
 
-    def identify(self, *texts: str) -> None:
-        """Add what no phrase has."""
+    def add_to_key(self, *texts: str) -> None:
+        """Add texts that distinguish the pattern but are not shown."""
         self._key += texts
 
     def add(self, label: str, text: str) -> None:

@@ -124,7 +124,7 @@ def find_pattern(report: Report, outcome: CaseOutcome) -> FailurePattern:
 
 def _make_pattern(shown: ReportedCase, results: Sequence[CheckResult]) -> FailurePattern | None:
     still = shown.state == "still_failing"
-    return make_pattern(results, shown.content, is_failing_still=still)
+    return make_pattern(results, shown.content, failed_in_baseline=still)
 
 
 def _number_clusters(

@@ -161,7 +161,7 @@ def make_plan(
     An unreadable trace file is a problem of the plan; the other files are still evaluated.
 
     Args:
-        apply_policy: replaces what configs require by what the base commit requires.
+        apply_policy: replaces the configs' requirements with those of the base commit.
 
     Raises:
         InputError: a config, an eval set or an option is invalid; with all errors.
@@ -178,18 +178,18 @@ def plan_suites(
     settings: Settings,
     services: Services,
     *,
-    runs_in: Workspace | None = None,
+    runs_workspace: Workspace | None = None,
 ) -> Plan:
     """Read the eval sets and traces of ``suites``, and pair cases with evaluators.
 
     Args:
-        runs_in: where the recorded runs are read, at the paths that they have in the workspace;
-            None for the workspace.
+        runs_workspace: from which the recorded runs are read, at the same relative paths; None for
+            the workspace of ``services``.
 
     Raises:
         InputError: an eval set is invalid, or there are no traces.
     """
-    sources = _load_inputs(suites, settings, services, runs_in)
+    sources = _load_inputs(suites, settings, services, runs_workspace)
     planned: list[PlannedSuite] = []
     problems: dict[Problem, None] = {}
     cases, fingerprints = SpooledChunks(), Fingerprints(services.workspace)
@@ -204,12 +204,14 @@ def plan_suites(
         if settings.cases and not planned[-1].checks:
             planned.pop()  # other configs have the cases
             continue
-        if runs_in is None and source.loaded.suite.has_results:
+        if runs_workspace is None and source.loaded.suite.has_results:
             planned[-1] = _add_results(planned[-1], source.loaded, problems, settings, services)
     unknown = settings.cases if not planned else _find_unknown_patterns(settings.cases, planned)
     # The recorded runs of the base commit need not have each case.
-    if sources and (not planned or (unknown and runs_in is None)):
-        every = plan_suites(suites, replace(settings, cases=()), services, runs_in=runs_in)
+    if sources and (not planned or (unknown and runs_workspace is None)):
+        every = plan_suites(
+            suites, replace(settings, cases=()), services, runs_workspace=runs_workspace
+        )
         known = [each.case.id for each in every.checks]
         raise make_no_case_error(replace(settings, cases=unknown), known)
     return Plan(suites=tuple(planned), problems=tuple(problems), loaded=tuple(suites))
@@ -219,14 +221,14 @@ class _SuiteInputs(Struct, frozen=True, kw_only=True):
     """The inputs of one suite.
 
     Attributes:
-        recorded: the suite, which finds files where the recorded runs are.
+        relocated: the suite, moved to the workspace that holds the recorded runs.
         workspace: where the recorded runs are.
         recordings: the files of recorded runs.
         known_ids: of the eval cases of all suites, which may share the recorded runs.
     """
 
     loaded: LoadedSuite
-    recorded: LoadedSuite
+    relocated: LoadedSuite
     workspace: Workspace
     eval_set: EvalSet | None
     dataset: Dataset | None
@@ -238,7 +240,7 @@ def _load_inputs(
     suites: Sequence[LoadedSuite],
     settings: Settings,
     services: Services,
-    runs_in: Workspace | None,
+    runs_workspace: Workspace | None,
 ) -> tuple[_SuiteInputs, ...]:
     """Read eval sets and datasets, and find the files of recorded runs.
 
@@ -247,9 +249,11 @@ def _load_inputs(
     """
     sources: list[_SuiteInputs] = []
     problems: list[Problem] = []
-    workspace = runs_in or services.workspace
+    workspace = runs_workspace or services.workspace
     for loaded in suites:
-        recorded = loaded if runs_in is None else move_suite(loaded, runs_in, services)
+        relocated = (
+            loaded if runs_workspace is None else move_suite(loaded, runs_workspace, services)
+        )
         eval_set: EvalSet | None = None
         dataset: Dataset | None = None
         recordings: tuple[ResolvedPath, ...] = ()
@@ -261,14 +265,14 @@ def _load_inputs(
             problems += error.problems
         try:
             with limit_input(loaded.suite.file):
-                recordings = find_input_files(recorded, settings, workspace)
-                _check_inside(recordings, runs_in)
+                recordings = find_input_files(relocated, settings, workspace)
+                _check_inside(recordings, runs_workspace)
         except InputError as error:
             problems += error.problems
         try:
             carries_runs = not (settings.traces or loaded.suite.traces)
             dataset = load_suite_dataset(
-                recorded if carries_runs else loaded,
+                relocated if carries_runs else loaded,
                 workspace if carries_runs else services.workspace,
                 carries_runs=carries_runs,
             )
@@ -278,7 +282,7 @@ def _load_inputs(
         sources.append(
             _SuiteInputs(
                 loaded=loaded,
-                recorded=recorded,
+                relocated=relocated,
                 workspace=workspace,
                 eval_set=eval_set,
                 dataset=dataset,
@@ -296,10 +300,12 @@ def _share_eval_case_ids(sources: Sequence[_SuiteInputs]) -> tuple[_SuiteInputs,
     return tuple(replace(each, known_ids=known_ids) for each in sources)
 
 
-def _check_inside(paths: Sequence[ResolvedPath], runs_in: Workspace | None) -> None:
-    """Check that an absolute path of the user does not lead to the runs of another workspace."""
-    if runs_in and not all(path.path.is_relative_to(runs_in.root) for path in paths):
-        raise InputError.from_message("the recorded runs are named by an absolute path")
+def _check_inside(paths: Sequence[ResolvedPath], runs_workspace: Workspace | None) -> None:
+    """Reject absolute paths, which lead to other runs than those of ``runs_workspace``."""
+    if runs_workspace and not all(path.path.is_relative_to(runs_workspace.root) for path in paths):
+        raise InputError.from_message(
+            "the recorded runs are given by an absolute path, not one in the workspace"
+        )
 
 
 def _plan_recordings(
@@ -314,7 +320,7 @@ def _plan_recordings(
     suite = source.loaded.suite
     runs = read_recorded_runs(
         source.recordings,
-        source.recorded,
+        source.relocated,
         source.eval_set,
         settings,
         replace(services, workspace=source.workspace),
@@ -343,7 +349,7 @@ def _plan_recordings(
         problems.update(dict.fromkeys(find_unread_answers(suite, source.eval_set)))
         problems.update(dict.fromkeys(find_unknown_tools(suite, called, source.eval_set)))
     selected = tuple(_select_cases(checks, settings.cases))
-    checks = tuple(_drop_uncovered(selected))
+    checks = tuple(_drop_inapplicable(selected))
     problems.update(dict.fromkeys((*source.loaded.notices, *runs.broken, *runs.problems)))
     unmatched = find_unmatched_runs(source.eval_set, source.dataset, _list_cases(selected))
     problems.update(dict.fromkeys(find_unmatched_problems(unmatched)))
@@ -375,22 +381,22 @@ def _plan_recordings(
     return PlannedSuite(gate=gate, checks=checks)
 
 
-def _drop_uncovered(checks: Sequence[Check]) -> Iterator[Check]:
-    """Drop the checks of cases that their evaluator is not for.
+def _drop_inapplicable(checks: Sequence[Check]) -> Iterator[Check]:
+    """Drop checks whose evaluator does not apply to their case.
 
-    An evaluator that is for no case of the run keeps its checks, which are skipped.
-    So does a run that nothing can evaluate and whose eval case is not known, unless another check
+    An evaluator that applies to no case of the run keeps its checks, which are skipped. A run that
+    cannot be evaluated and has no known eval case keeps its checks, too, unless another check
     reports it.
     """
-    found = [each for each in checks if _is_covered(each)]
-    covered, seen = {id(each.evaluator) for each in found}, {each.case.id for each in found}
+    found = [each for each in checks if _evaluator_applies(each)]
+    applied, seen = {id(each.evaluator) for each in found}, {each.case.id for each in found}
     for each in checks:
-        is_covered = _is_covered(each) or (each.case.id not in seen and _may_be_covered(each))
-        if is_covered or id(each.evaluator) not in covered:
+        is_kept = _evaluator_applies(each) or (each.case.id not in seen and _may_apply(each))
+        if is_kept or id(each.evaluator) not in applied:
             yield each
 
 
-def _may_be_covered(check: Check) -> bool:
+def _may_apply(check: Check) -> bool:
     case = check.case
     is_of_eval_cases = hasattr(check.evaluator, "by_case")
     return is_of_eval_cases and case.eval_case_id is None and bool(case.unusable_reason)
@@ -421,7 +427,7 @@ def _is_selected(case_id: str, patterns: Sequence[str]) -> bool:
     return not patterns or matches_any(patterns, case_id)
 
 
-def _is_covered(check: Check) -> bool:
+def _evaluator_applies(check: Check) -> bool:
     return covers_case(check.evaluator, check.case.id, check.case.eval_case_id)
 
 
@@ -436,7 +442,7 @@ def _plan_eval_file(
     """The checks of an eval file, in which each case has evaluators of its own."""
     from agentci.runner.load_outputs import pair_outputs  # noqa: PLC0415 (most runs do not need it)
 
-    paired = pair_outputs(source.recorded, source.recordings, settings, source.workspace)
+    paired = pair_outputs(source.relocated, source.recordings, settings, source.workspace)
     problems.update(dict.fromkeys((*source.loaded.notices, *paired.problems)))
     suite = source.loaded.suite
     checks = tuple(
@@ -538,8 +544,8 @@ def select_shard(plan: Plan, shard: Shard | None) -> Plan:
 def digest_plan(plan: Plan) -> str:
     """A digest of a plan: the version of agentci, the gates, and every check.
 
-    A check counts with more than its id: another threshold, program or trace of the same eval case
-    changes the digest.
+    More than the id of a check is part of it: another threshold, program or trace of the same eval
+    case changes the digest.
     """
     digest = hashlib.sha256()
     for line in _plan_lines(plan):
@@ -551,10 +557,10 @@ def digest_plan(plan: Plan) -> str:
 def _plan_lines(plan: Plan) -> Iterator[str]:
     yield __version__
     yield from sorted(json_text.dumps(to_builtins(gate)) for gate in plan.gates)
-    yield from sorted(json_text.dumps(_check_facts(check)) for check in plan.checks)
+    yield from sorted(json_text.dumps(_list_check_properties(check)) for check in plan.checks)
 
 
-def _check_facts(check: Check) -> list[str | int | float | bool | None]:
+def _list_check_properties(check: Check) -> list[str | int | float | bool | None]:
     identity, case = check.evaluator.identity, check.case
     return [
         check.id,
@@ -573,11 +579,11 @@ def _check_facts(check: Check) -> list[str | int | float | bool | None]:
         case.eval_case_id,
         check.fingerprint,
         *(text for each in case.dialogue for text in (each.question, each.answer)),
-        *_trial_facts(check.case_trials),
+        *_list_trial_properties(check.case_trials),
     ]
 
 
-def _trial_facts(case_trials: "CaseTrials | None") -> Iterator[str]:
+def _list_trial_properties(case_trials: "CaseTrials | None") -> Iterator[str]:
     if case_trials is not None:
         agent, trials = case_trials.agent, case_trials.trials
         yield repr(agent and agent.command)

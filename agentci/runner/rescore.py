@@ -96,7 +96,7 @@ class Rescorer(Struct, frozen=True, kw_only=True):
         self,
         outdated: Sequence[Check],
         before: Sequence[CheckResult],
-        runs_in: Workspace | None,
+        runs_workspace: Workspace | None,
         why: str = "",
     ) -> RescoredBaseline:
         """Evaluate ``outdated`` checks on the baseline's recorded runs.
@@ -106,11 +106,13 @@ class Rescorer(Struct, frozen=True, kw_only=True):
 
         Args:
             before: results of the baseline.
-            runs_in: the files of the baseline's commit; None without them.
+            runs_workspace: the files of the baseline's commit; None without them.
             why: why there are none.
         """
         checks, reasons = (
-            ([], [why]) if runs_in is None else self._find_checks(outdated, before, runs_in)
+            ([], [why])
+            if runs_workspace is None
+            else self._find_checks(outdated, before, runs_workspace)
         )
         found = {check.id for check in checks}
         missing = [check for check in outdated if check.id not in found]
@@ -140,14 +142,14 @@ class Rescorer(Struct, frozen=True, kw_only=True):
         )
 
     def _find_checks(
-        self, outdated: Sequence[Check], before: Sequence[CheckResult], runs_in: Workspace
+        self, outdated: Sequence[Check], before: Sequence[CheckResult], runs_workspace: Workspace
     ) -> tuple[list[Check], list[str]]:
         """The checks on the baseline's runs, and why there are none for others."""
         wanted = {check.id: check for check in outdated}
         runs = {result.case.run for result in before}
         found: list[Check] = []
         reasons: list[str] = []
-        for base in self._plan_checks(wanted, runs_in, reasons):
+        for base in self._plan_checks(wanted, runs_workspace, reasons):
             check = wanted[base.id]
             if check.case_trials is not None:
                 reasons.append(AGENT_RUNS)
@@ -178,7 +180,7 @@ class Rescorer(Struct, frozen=True, kw_only=True):
             yield replace(check, case=replace(case, dialogue=list_dialogue(content)), load=load)
 
     def _plan_checks(
-        self, wanted: Mapping[str, Check], runs_in: Workspace, reasons: list[str]
+        self, wanted: Mapping[str, Check], runs_workspace: Workspace, reasons: list[str]
     ) -> Iterator[Check]:
         """Pair the evaluators of this run with the runs of the baseline; adds to ``reasons``."""
         configs = {check.config for check in wanted.values()}
@@ -186,7 +188,9 @@ class Rescorer(Struct, frozen=True, kw_only=True):
             if loaded.suite.file not in configs:
                 continue
             try:
-                planned = plan_suites([loaded], self.settings, self.services, runs_in=runs_in)
+                planned = plan_suites(
+                    [loaded], self.settings, self.services, runs_workspace=runs_workspace
+                )
             except InputError as error:
                 reasons.append(error.problems[0].message)
                 continue

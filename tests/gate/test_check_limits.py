@@ -50,9 +50,13 @@ def changes(folder: Path, before: str, after: str) -> list[str]:
             "{check: required_tools, value: [a], threshold: 0.5}",
             ["threshold of required_tools: 1 → 0.5"],
         ),
-        ("contains: a", "contains: b", ["contains edited"]),
+        ("contains: a", "contains: b", ["value of contains: a → b"]),
         ("contains: a", "max_words: 1", ["contains: required, score >= 1 → removed"]),
-        ("max_words: 1", "{check: max_words, value: 1, cases: [a]}", ["max_words edited"]),
+        (
+            "max_words: 1",
+            "{check: max_words, value: 1, cases: [a]}",
+            ['cases of max_words: not set → ["a"]'],
+        ),
         (
             "max_words: 1",
             "{check: max_words, value: 1, required: false}",

@@ -681,9 +681,11 @@ class TestRegressionReasons:
     def test_regression_fails_gate(self) -> None:
         assert self.reasons(self.WORSE) == [
             GateReason(
-                "failed", "tone regressed: mean score 1 → 0 (5 cases, p = 0.031)", listed=True
+                "failed",
+                "tone regressed: mean score 1 → 0 (5 cases, p = 0.031)",
+                shown_elsewhere=True,
             ),
-            GateReason("remark", "tone: 5 checks newly failing", listed=True),
+            GateReason("remark", "tone: 5 checks newly failing", shown_elsewhere=True),
         ]
 
     def test_insufficient_data_fails_gate_only_if_configured(self) -> None:
@@ -712,7 +714,7 @@ class TestRegressionReasons:
     def test_without_thresholds_worse_checks_are_only_reported(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())
         [reason] = find_regression_reasons(self.WORSE, [gate])
-        assert reason == GateReason("remark", "tone: 5 checks newly failing", listed=True)
+        assert reason == GateReason("remark", "tone: 5 checks newly failing", shown_elsewhere=True)
         assert list(find_regression_reasons(None, [gate])) == []
 
     def test_unchanged_scores_give_no_reasons(self) -> None:

@@ -69,14 +69,13 @@ def run_pytest(
 ) -> Outcome:
     """Run the tests in a folder; ``path`` is searched for modules first."""
     loaded = ["-p", plugin] if plugin else []
+    loaded += ["-p", "xdist"] if "-n" in options else []
     ran = subprocess.run(
         [
             sys.executable,
             "-m",
             "pytest",
             *loaded,
-            "-p",
-            "no:randomly",
             "-p",
             "no:cacheprovider",
             *options,
@@ -87,6 +86,8 @@ def run_pytest(
             "HOME": str(folder),
             "XDG_CACHE_HOME": str(folder.with_name(f"{folder.name}.cache")),
             "PYTHONPATH": f"{path}{os.pathsep}{ROOT}",
+            # The plugins of these tests themselves take seconds to load.
+            **({"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} if plugin else {}),
             **{k: v for k, v in os.environ.items() if k.startswith("COVERAGE_")},
         },
         capture_output=True,

@@ -179,13 +179,13 @@ def rescore_outdated(
     from agentci.github.baseline.base_files import NoBaseFilesError  # noqa: PLC0415 (as above)
 
     changed = {check.id for check in outdated} & {each.id for each in baseline.results}
-    runs_in, why = None, UNKNOWN_COMMIT
+    runs_workspace, why = None, UNKNOWN_COMMIT
     if baseline.commit:
         try:
-            runs_in = base_files.fetch(baseline.commit).workspace
+            runs_workspace = base_files.fetch(baseline.commit).workspace
         except NoBaseFilesError as error:
             why = str(error)
-    again = rescorer.rescore(outdated, baseline.results, runs_in, why)
+    again = rescorer.rescore(outdated, baseline.results, runs_workspace, why)
     baseline = replace(
         baseline,
         results=again.results,
