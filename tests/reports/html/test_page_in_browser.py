@@ -822,7 +822,10 @@ class TestOtherViews:
         ):
             page.run(f"document.querySelector('[data-filter={key}]').focus()")
             page.press("Enter")
-            page.wait(f"location.hash === '#/compare?f={key}'")
+            page.wait(
+                f"document.querySelector('.chip[aria-pressed=true]').dataset.filter === '{key}'"
+            )
+            assert page.run("location.hash") == f"#/compare?f={key}"
             assert page.texts(".beside header b:first-child") == names
             assert _focus(page).startswith(page.texts(".chip[aria-pressed=true]")[0])
         page.run(
