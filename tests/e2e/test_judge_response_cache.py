@@ -1,9 +1,10 @@
 """Cached judge responses are used only for exactly the same prompt and settings."""
 
 import json
+import os
 import sqlite3
+import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from tests._util.http.servers import script, serve
 from tests.e2e.judged import JUDGE, KEY, at, judge, scored
-from tests.helpers.support import cache_of
+from tests.helpers.support import ROOT, cache_of
 from tests.judges.bench import refused, said
 
 GOOD = scored(0.9, prompt_tokens=100, completion_tokens=20)
@@ -269,16 +270,21 @@ def test_concurrent_runs_share_response_cache(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir()
     cache = ("--cache-dir", str(tmp_path / "cache"))
+    program = (
+        "import sys\nfrom pathlib import Path\n"
+        "from tests.e2e.judged import at, judge\n"
+        "judge(Path(sys.argv[1]), at(sys.argv[2]), *sys.argv[3:], cases=8)"
+    )
     with serve(script(GOOD)) as server:
-
-        def run(folder: Path) -> None:
-            judge(folder, at(server.url), *cache, cases=8)
-
-        threads = [threading.Thread(target=run, args=(folder,)) for folder in folders]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        runs = [
+            subprocess.Popen(
+                [sys.executable, "-c", program, str(folder), server.url, *cache],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )
+            for folder in folders
+        ]
+        assert [each.wait() for each in runs] == [0, 0]
         asked = len(server.asked)
         after = judge(folders[0], at(server.url), *cache, cases=8)
     assert after.cached == [True] * 8

@@ -170,6 +170,23 @@ def _ensure_tables(connection: sqlite3.Connection, *, create: bool) -> bool:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
     connection.text_factory = bytes  # text that is not UTF-8 must reach parse_row
     connection.execute("PRAGMA trusted_schema = OFF")
+    # One transaction each, as another run may create the table between two queries.
+    connection.execute("BEGIN")
+    with connection:
+        if _has_table(connection):
+            return True
+    if create:
+        connection.execute("PRAGMA auto_vacuum = FULL")
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            if not _has_table(connection):
+                connection.execute(CREATE_TABLE)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    return create
+
+
+def _has_table(connection: sqlite3.Connection) -> bool:
     known = (read_pragma(connection, "application_id"), read_pragma(connection, "user_version"))
     if known == (APPLICATION_ID, SCHEMA_VERSION):
         return True
@@ -177,14 +194,7 @@ def _ensure_tables(connection: sqlite3.Connection, *, create: bool) -> bool:
     if tables or known != (0, 0):
         creator = "version of agentci" if known[0] == APPLICATION_ID else "program"
         raise ForeignFileError(f"was created by another {creator}")
-    if create:
-        connection.execute("PRAGMA auto_vacuum = FULL")
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(CREATE_TABLE)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    return create
+    return False
 
 
 def _checksum(key: bytes, exit_code: int, stdout: bytes, stderr: bytes) -> bytes:

@@ -308,6 +308,31 @@ class TestConcurrentUse:
         assert _found(tmp_path, *range(300)) == kept
         assert len(kept) > 100  # the others were reported as not stored
 
+    def test_first_runs_create_the_file_at_the_same_time(self, tmp_path: Path) -> None:
+        """Each of them stores its responses; about every eighth time, one found a foreign file."""
+        problems: list[str] = []
+
+        def store_responses(folder: Path, first: int, start: threading.Barrier) -> None:
+            store = ResponseStore(folder)
+            start.wait()
+            for number in range(first, first + 4):
+                store.put(_key(number), RESPONSE)
+            store.close()
+            problems.append(store.problem)
+
+        for number in range(40):
+            folder, start = tmp_path / str(number), threading.Barrier(2)
+            threads = [
+                threading.Thread(target=store_responses, args=(folder, first, start))
+                for first in (0, 4)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert _found(folder, *range(8)) == list(range(8))
+        assert {*problems} == {""}
+
     def test_threads_share_one_store(self, tmp_path: Path) -> None:
         store = ResponseStore(tmp_path)
 
