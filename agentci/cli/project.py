@@ -20,7 +20,7 @@ from agentci.errors import InputError, RecordingError
 from agentci.model.values import Json
 from agentci.record.recorded_case import read_cases
 from agentci.record.request_file import FORMAT, UNNAMED, make_file_name
-from agentci.recordings.registry import detect_format_name, read_recording
+from agentci.recordings.registry import REQUESTS_SUFFIX, detect_format_name, read_recording
 from agentci.recordings.runs import convert_run, group_runs
 
 # Packages of agents, and the section of docs/frameworks.md that says how they are recorded.
@@ -70,7 +70,6 @@ _EVAL_SET_KEYS: Final = re.compile(r'"(?:eval_set_id|evalSetId)"|^eval_cases:', 
 TEST_FILE_SUFFIX: Final = ".test.json"
 _TEST_FILE_KEYS: Final = re.compile(rf'{_EVAL_SET_KEYS.pattern}|"expected_tool_use"', re.MULTILINE)
 _CASES_PATH: Final = re.compile(r"(?:case|eval|input|question)[^/]*\.(?:jsonl|json|ya?ml)$")
-REQUESTS_SUFFIX: Final = ".requests"
 _WORD: Final = r"(?:^|[\s\"'\[,])"
 # What a package needs beside it, as in `pydantic-ai-slim[openai]`.
 _EXTRAS: Final = re.compile(r"(?<=[\w.-])\[[\w\s.,-]*\]")

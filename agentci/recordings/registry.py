@@ -48,6 +48,8 @@ from agentci.recordings.transcripts.reader import TranscriptRun
 MAX_HEAD_BYTES: Final = 4096
 # Hidden, so that globs in configs do not find it.
 _FAILED_FOLDER: Final = ".failed"
+# Of the folders with requests and responses that `agentci record` writes next to a trace.
+REQUESTS_SUFFIX: Final = ".requests"
 
 # JSON has no control characters, and text hardly any; each span and log record has one.
 _CONTROL_CHARACTER: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]")

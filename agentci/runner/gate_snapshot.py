@@ -300,12 +300,12 @@ def _describe_evaluators(suite: Suite, workspace: Workspace) -> Iterator[Evaluat
     digests = SourceDigests(workspace)
     for evaluator in suite.evaluators:
         own = cases.get(id(evaluator), [])
-        neutral = apply_settings(evaluator, NEUTRAL)
+        facts = _list_facts(apply_settings(evaluator, NEUTRAL), f"{workspace.root}")
         yield replace(
             read_settings(evaluator),
             cases=() if len(own) == len(suite.eval_cases or ()) else tuple(own),
-            definition=_digest(neutral, workspace.root),
-            values=dict(_list_values(_list_facts(neutral, f"{workspace.root}"))),
+            definition=_digest_facts(facts),
+            values=dict(_list_values(facts)),
             code=_digest_code(evaluator.definition, digests),
         )
 
@@ -349,8 +349,11 @@ def _digest_cases(
 
 
 def _digest(value: object, root: Path) -> str:
-    text = json_text.dumps(_list_facts(value, f"{root}"))
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+    return _digest_facts(_list_facts(value, f"{root}"))
+
+
+def _digest_facts(facts: Json) -> str:
+    return hashlib.sha256(json_text.dumps(facts).encode()).hexdigest()[:DIGITS]
 
 
 def _list_values(facts: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:

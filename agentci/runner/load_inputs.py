@@ -35,15 +35,18 @@ from agentci.model.case import CaseSummary, Dataset, EvalCase, EvalSet
 from agentci.model.trace import Trace
 from agentci.model.values import COMMAND_LINE, Place, Problem
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES, point_to_show
-from agentci.recordings.registry import AUTO, name_failed_recording, read_recording
+from agentci.recordings.registry import (
+    AUTO,
+    REQUESTS_SUFFIX,
+    name_failed_recording,
+    read_recording,
+)
 from agentci.recordings.runs import RunGroup, StoredRun, convert_run, group_runs
 from agentci.runner.load_configs import LoadedSuite, find_eval_sets
 from agentci.runner.load_eval_sets import load_eval_sets
 from agentci.runner.select_runs import drop_inactive_traces, list_label_names, select_runs
 from agentci.runner.services import Services
 
-# Of the folders with requests that `agentci record` writes beside a trace.
-REQUESTS_SUFFIX: Final = ".requests"
 MAX_DATASET_BYTES: Final = 64 * 1024**2
 MAX_NAME_LENGTH: Final = 40
 MAX_QUESTION_LENGTH: Final = 60
@@ -250,8 +253,7 @@ def read_recordings(
             break
         name = services.workspace.display_path(path.path)
         if is_folder(path.path):
-            hint = f"name the files in it, e.g. {name}/*.jsonl"
-            problems.append(Problem(message=f"{name} is a folder", hint=hint))
+            problems.append(Problem(message=f"{name} is a folder", hint=_suggest_files(name)))
             continue
         try:
             with limit_input(name):
@@ -355,9 +357,13 @@ def _warn_of_folders(
             yield Problem(
                 message=f"{name} is a folder, whose files are not read",
                 place=place,
-                hint=f"name the files in it, e.g. {name}/*.jsonl",
+                hint=_suggest_files(name),
                 severity="warning",
             )
+
+
+def _suggest_files(folder: str) -> str:
+    return f"name the files in it, e.g. {folder}/*.jsonl"
 
 
 class RecordedRuns(Struct, frozen=True, kw_only=True):

@@ -65,23 +65,12 @@ def _is_misspelled(name: str, meant: str) -> bool:
     starts = zip(words[:compared], meant_words[:compared], strict=False)
     if any(one[0].lower() != other[0].lower() for one, other in starts):
         return False
+    from rapidfuzz.distance import OSA  # noqa: PLC0415 (few runs have unknown names)
+
     letters = min(len(given), len(right))
     allowed = 0 if letters < _MIN_LETTERS else 1 if letters < _MIN_LETTERS_FOR_TWO else 2
-    return abs(len(given) - len(right)) <= allowed and _count_errors(given, right) <= allowed
-
-
-def _count_errors(given: str, right: str) -> int:
-    """Count the letters to insert, remove, replace, or swap with the next one."""
-    last: list[int] = []
-    row = list(range(len(right) + 1))
-    for index, letter in enumerate(given, 1):
-        before, last, row = last, row, [index]
-        for at, other in enumerate(right, 1):
-            errors = min(last[at] + 1, row[-1] + 1, last[at - 1] + (letter != other))
-            if index > 1 and at > 1 and letter == right[at - 2] and given[index - 2] == other:
-                errors = min(errors, before[at - 2] + 1)
-            row.append(errors)
-    return row[-1]
+    # Letters that are inserted, removed, replaced, or swapped with the next one.
+    return OSA.distance(given, right) <= allowed
 
 
 def shorten_commit(commit: str) -> str:

@@ -53,6 +53,7 @@ from agentci.record.recording_file import (
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayMode, read_requests
 from agentci.record.request_file import remove_other_cases, write_requests
+from agentci.recordings.registry import REQUESTS_SUFFIX
 from agentci.reports.report_format import MAX_NAMES, format_problem
 
 EXIT_FAILED: Final = 1
@@ -377,7 +378,7 @@ def _check_cases_file(path: ResolvedPath, given: str) -> None:
 
 
 def _find_requests_folder(options: RecordOptions, workspace: Workspace) -> ResolvedPath:
-    given = Path(options.requests or Path(options.out).with_suffix(".requests"))
+    given = Path(options.requests or Path(options.out).with_suffix(REQUESTS_SUFFIX))
     found = workspace.resolve_given(given, named=f"--requests {given}")
     if is_file(found.path):
         message = f"--requests {given} is a file"
@@ -490,8 +491,6 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
 def _explain_crash(found: RecordedCase) -> str:
     """Return what may help a command that failed before it called a model."""
     hints: list[str] = []
-    keys = " or ".join(found.unset_keys)
-    names_key = any(name in found.output for name in found.unset_keys)
     if found.other_requests:
         hints.append(f"it sent only {', '.join(found.other_requests[:MAX_REQUESTS])}")
     elif found.unrecorded:
@@ -499,11 +498,11 @@ def _explain_crash(found: RecordedCase) -> str:
     else:
         if found.lacks_input and INPUT_VARIABLE in found.output:
             hints.append(NO_INPUT_HINT)
-        elif found.is_input_unread and not names_key:
+        elif found.is_input_unread and not _names_key(found):
             hints.append(UNREAD_HINT)
-        if keys:
-            doubt = "" if names_key else "if it needs a key, "
-            hints.append(f"{doubt}{keys} is not set: set the key of the model, or use --replay")
+        if found.unset_keys:
+            doubt = "" if _names_key(found) else "if it needs a key, "
+            hints.append(f"{doubt}{_explain_keys(found)}")
     return "; ".join(hints) or f"correct the command; if it did call one, {URL_HINT}"
 
 
@@ -529,15 +528,23 @@ def _explain_no_calls(found: RecordedCase) -> str:
     hints = [NO_CALLS]
     if not found.case:
         hints.append(QUESTION_HINT)
-    names_key = any(name in found.output for name in found.unset_keys)
-    is_unread = found.is_input_unread and not names_key
+    is_unread = found.is_input_unread and not _names_key(found)
     if is_unread:
         hints.append(UNREAD_HINT)
     if found.unset_keys:
-        names = " or ".join(found.unset_keys)
-        hints.append(f"{names} is not set: set the key of the model, or use --replay")
+        hints.append(_explain_keys(found))
     hints.append(f"{'otherwise, ' if is_unread else ''}{URL_HINT}")
     return "; ".join(hints)
+
+
+def _names_key(found: RecordedCase) -> bool:
+    """Whether the command printed the name of a variable whose key is not set."""
+    return any(name in found.output for name in found.unset_keys)
+
+
+def _explain_keys(found: RecordedCase) -> str:
+    names = " or ".join(found.unset_keys)
+    return f"{names} is not set: set the key of the model, or use --replay"
 
 
 def _find_exit_code(found: Sequence[RecordedCase]) -> int:
