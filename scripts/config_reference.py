@@ -38,17 +38,18 @@ def config_reference(schema: Schema) -> str:
     for name, part in types.items():
         for row in _rows(part, definitions):
             users.setdefault(row, []).append(name)
-    sections = [_section("Top level", schema["description"], _rows(schema, definitions))]
+    sections = [_section("Top level", "", _rows(schema, definitions))]
     shared = {row: names for row, names in users.items() if len(names) > 1}
     sections.append(_shared_section("Fields of several evaluator types", shared, len(types)))
     for name, part in types.items():
         own = [row for row in _rows(part, definitions) if row not in shared]
         sections.append(_section(f"`type: {name}`", part["description"], own))
-    gate = _named(schema["properties"]["gate"]["$ref"])
-    sections.append(_definition_section("`gate`", gate, definitions))
-    sections += [
-        _definition_section(f"`{path}`", name, definitions) for path, name in JUDGES.items()
-    ]
+    mappings = {"gate": _named(schema["properties"]["gate"]["$ref"]), **JUDGES}
+    for path, name in mappings.items():
+        # The top level already describes its own keys.
+        description = "" if path in schema["properties"] else definitions[name]["description"]
+        rows = _rows(definitions[name], definitions)
+        sections.append(_section(f"`{path}`", description, rows))
     return "\n\n".join(sections)
 
 
@@ -122,13 +123,9 @@ def _grader_mapping(definitions: Schema) -> Mapping[str, str]:
     return found
 
 
-def _definition_section(title: str, name: str, definitions: Schema) -> str:
-    part = definitions[name]
-    return _section(title, part["description"], _rows(part, definitions))
-
-
 def _section(title: str, description: str, rows: Iterable[Row], level: str = "##") -> str:
-    return f"{level} {title}\n{description}\n\n" + "\n".join(map(_format_row, rows))
+    head = f"{level} {title}\n{description}".rstrip("\n")
+    return f"{head}\n\n" + "\n".join(map(_format_row, rows))
 
 
 def _shared_section(

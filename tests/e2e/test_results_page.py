@@ -1,4 +1,4 @@
-"""The rows and the config of docs/results.md, run as a step of a workflow on the tools' output."""
+"""The list and the config of docs/results.md, run as a step of a workflow on the tools' output."""
 
 import re
 import shutil
@@ -33,7 +33,7 @@ SAMPLES = {
     "ctrf": "ctrf/pytest-base",
     "table": "table/base",
 }
-# The row of tables is about two formats.
+# The line of tables is about two formats.
 TYPES = {"table": "csv"}
 
 
@@ -46,23 +46,23 @@ HEADINGS = {
 }
 
 
-def read_rows() -> Mapping[str, str]:
-    """The `results` of each tool, from the table."""
-    rows = re.findall(
-        r"^\| \[[^]]+\]\(#([\w-]+)\)[^|]* \| [^|]+ \| `([^`]+)` \|$", PAGE.read_text(), re.MULTILINE
+def read_lines() -> Mapping[str, str]:
+    """The `results` of each tool, from the list."""
+    lines = re.findall(
+        r"^- \[[^]]+\]\(#([\w-]+)\)[^:]*: `([^`]+)`, ", PAGE.read_text(), re.MULTILINE
     )
-    return {HEADINGS.get(anchor, anchor): results for anchor, results in rows}
+    return {HEADINGS.get(anchor, anchor): results for anchor, results in lines}
 
 
-def test_each_tool_has_a_row() -> None:
-    assert read_rows().keys() == SAMPLES.keys()
+def test_each_tool_has_a_line() -> None:
+    assert read_lines().keys() == SAMPLES.keys()
     assert {TYPES.get(name, name) for name in SAMPLES} == {*TOOL_NAMES} - {"jsonl"}
 
 
 @pytest.mark.parametrize("tool", SAMPLES)
 def test_documented_step_gates_the_output_of_the_tool(tool: str, tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
-    results_input = read_rows()[tool]
+    results_input = read_lines()[tool]
     source = sample_file(SAMPLES[tool])
     written = results_input.replace("**/", "").replace("samples_*.jsonl", source.name)
     target = workspace / written.replace("*", "log")
