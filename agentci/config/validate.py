@@ -27,6 +27,7 @@ from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.errors import InputError
 from agentci.evaluators.checks.names import CASE_PREFIX
+from agentci.evaluators.metrics import HOSTED_METRICS
 from agentci.evaluators.registry import EVALUATOR_TYPES
 from agentci.model.values import Json, JsonObject, Place, Problem
 
@@ -263,6 +264,13 @@ def _find_entry_metric_problems(
                 message=f"{entry['name']} does not use rubrics",
                 place=document.place_of(("evaluators", index, "rubrics"), key=True),
                 hint="remove `rubrics`",
+            )
+        hosted = HOSTED_METRICS.get(str(entry["name"]))
+        if hosted is not None and hosted.scores_conversation and "turn_score" in entry:
+            yield Problem(
+                message=f"{entry['name']} scores the whole conversation, not its turns",
+                place=document.place_of(("evaluators", index, "turn_score"), key=True),
+                hint="remove `turn_score`",
             )
 
 

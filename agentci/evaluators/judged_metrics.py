@@ -56,7 +56,7 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.trace import Turn
-from agentci.model.values import Json, JsonObject, Place
+from agentci.model.values import Json, JsonObject, Place, TurnScore
 
 NO_STEPS: Final = "No tools were used."
 UNKNOWN_STEPS: Final = "The recording does not say which tools were used."
@@ -421,7 +421,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         metric: its name in ``JUDGED_METRICS``.
         judge: the judge model.
         rubrics: those of its entry, for all turns.
-        turn_mismatch_fails: see ``make_metric_judgement``.
+        turn_mismatch_fails, turn_score: see ``make_metric_judgement``.
     """
 
     identity: EvaluatorIdentity
@@ -429,6 +429,7 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
     judge: RequiredJudge
     rubrics: tuple[Rubric, ...] = ()
     turn_mismatch_fails: bool = True
+    turn_score: TurnScore = "mean"
 
     @property
     def needs(self) -> tuple[Prerequisite, ...]:
@@ -439,7 +440,11 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
     def definition(self) -> Definition:
         """See ``ComparableEvaluator``."""
         return {
-            **define_metric(self.identity, turn_mismatch_fails=self.turn_mismatch_fails),
+            **define_metric(
+                self.identity,
+                turn_mismatch_fails=self.turn_mismatch_fails,
+                turn_score=self.turn_score,
+            ),
             "judge": define_judge(self.judge.judge),
             "rubrics": _define_rubrics(self.rubrics) if self._metric.rubric_type else (),
         }
@@ -546,7 +551,10 @@ class JudgedEvaluator(Struct, frozen=True, kw_only=True):
         )
         return ConstantJudgement(
             judgement=make_metric_judgement(
-                measured, self.identity, turn_mismatch_fails=self.turn_mismatch_fails
+                measured,
+                self.identity,
+                turn_mismatch_fails=self.turn_mismatch_fails,
+                turn_score=self.turn_score,
             )
         )
 
@@ -615,6 +623,7 @@ def make_judged_evaluator(
         judge=judges.require(_make_judge_spec(entry), name=entry.name, place=judge_place),
         rubrics=tuple(_parse_rubrics(entry.rubrics or [], place_of("rubrics"))),
         turn_mismatch_fails=turn_mismatch_fails,
+        turn_score=entry.turn_score,
     )
 
 

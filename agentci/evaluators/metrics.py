@@ -20,7 +20,7 @@ from agentci.evaluators.evaluator import Definition, check_tool_calls_recorded, 
 from agentci.evaluators.similarity import f_measure, stem
 from agentci.model.requests import EvaluatorIdentity, Judgement, MetricResult
 from agentci.model.trace import ToolCall, Turn
-from agentci.model.values import Json, JsonObject, Place, replace
+from agentci.model.values import Json, JsonObject, Place, TurnScore, replace
 
 NO_EXPECTED_TURNS: Final = "the eval case has no turns"
 NO_EXPECTED_ANSWER: Final = "the eval case has no expected answer"
@@ -159,32 +159,42 @@ def make_metric_identity(
     )
 
 
-def define_metric(identity: EvaluatorIdentity, *, turn_mismatch_fails: bool) -> Definition:
+def define_metric(
+    identity: EvaluatorIdentity, *, turn_mismatch_fails: bool, turn_score: TurnScore
+) -> Definition:
     """Define a metric without options of its own; its name says what it computes."""
     mismatch: Definition = {"on_turn_mismatch": "fail" if turn_mismatch_fails else "warn"}
     return {
         "type": identity.type,
         "name": identity.name,
         "threshold": identity.threshold,
+        **({} if turn_score == "mean" else {"turn_score": turn_score}),
         **(mismatch if identity.needs_expected else {}),
         **define_repeat(identity),
     }
 
 
 def make_metric_judgement(
-    measured: MetricResult, identity: EvaluatorIdentity, *, turn_mismatch_fails: bool
+    measured: MetricResult,
+    identity: EvaluatorIdentity,
+    *,
+    turn_mismatch_fails: bool,
+    turn_score: TurnScore,
 ) -> Judgement:
     """Judge a result by its score and by the number of turns.
 
     Args:
+        turn_score: whether the score is the mean over turns, or that of the lowest.
         turn_mismatch_fails: whether missing or unexpected turns fail a case regardless of its
             score, which covers only paired turns. (agentevals passes such cases.)
     """
     pairs = len(measured.turn_scores)
     mismatch = describe_turn_mismatch(pairs, measured.details) if turn_mismatch_fails else None
-    by_score = measured.score >= get_threshold(identity)
+    scores = [each for each in measured.turn_scores if each is not None]
+    score = min(scores) if turn_score == "min" and scores else measured.score
+    by_score = score >= get_threshold(identity)
     return Judgement(
-        score=measured.score,
+        score=score,
         passed=by_score and mismatch is None,
         reason=mismatch if by_score else None,
         turn_scores=measured.turn_scores,
@@ -434,7 +444,7 @@ def measure_response_match(
         misses=tuple(
             f"turn {number}: expected {truncate.quote_truncated(reference, SHOWN_CHARACTERS)}, "
             f"got {truncate.quote_truncated(text, SHOWN_CHARACTERS)} ({scores[number]:.2f})"
-            for number, (text, reference) in texts.items()
+            for number, (text, reference) in sorted(texts.items(), key=lambda turn: scores[turn[0]])
             if scores[number] < 1
         ),
         details=count_unpaired_turns(actual, expected),

@@ -77,7 +77,7 @@ def _build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> Comparable
             turn_mismatch_fails=turn_mismatch_fails,
         )
         identity = replace(hosted.identity, repetition=entry.repetition)
-        return replace(hosted, identity=identity)
+        return replace(hosted, identity=identity, turn_score=entry.turn_score)
     reject_repeat(entry, of=context.place, at=context.find_place("repeat"))
     evaluator = make_builtin_evaluator(
         entry.name,
@@ -87,7 +87,12 @@ def _build_builtin(entry: BuiltinEntry, context: EvaluatorContext) -> Comparable
         required=entry.required,
         turn_mismatch_fails=turn_mismatch_fails,
     )
-    return replace(evaluator, subagents=entry.subagents, ignore_args=entry.ignore_args)
+    return replace(
+        evaluator,
+        subagents=entry.subagents,
+        ignore_args=entry.ignore_args,
+        turn_score=entry.turn_score,
+    )
 
 
 def _load_openai_eval() -> EvaluatorType[Any]:

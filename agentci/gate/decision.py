@@ -179,6 +179,7 @@ def find_reasons(
         reasons += [each for group in rates for each in _check_pass_rate_bound(group)]
         reasons += [each for group in scores for each in _check_mean_score(group)]
         reasons += _check_case_scores(config)
+        reasons += _find_low_turns(config)
         reasons += [
             each for group in config.unpooled_groups for each in _check_skips_and_errors(group)
         ]
@@ -324,6 +325,43 @@ def _check_case_scores(gate: ConfigResults) -> Iterator[GateReason]:
         f"({_format_pass_rate(rate, cases.min_pass_rate)}): {names}"
     )
     yield GateReason("failed" if rate < cases.min_pass_rate - TOLERANCE else "remark", text)
+
+
+def _find_low_turns(gate: ConfigResults) -> Iterator[GateReason]:
+    """Report the evaluators that passed cases in which a turn is below the threshold."""
+    found: dict[str, list[str]] = {}
+    first: dict[str, CheckResult] = {}
+    for result in gate.required:
+        if low := _describe_lowest_turn(result):
+            found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({low})")
+            first.setdefault(result.evaluator.name, result)
+    for name, cases in found.items():
+        evaluator = first[name].evaluator
+        text = (
+            f"{gate.prefix}{name} passed {format_count(len(cases), 'case')} with a turn below the "
+            f"threshold {evaluator.threshold:g}: "
+            f"{', '.join(truncate.truncate_list(cases, MAX_NAMES))}"
+        )
+        hint = "; `turn_score: min` fails such cases" if evaluator.type == "builtin" else ""
+        yield GateReason("remark", f"{text}{hint}")
+
+
+def _describe_lowest_turn(result: CheckResult) -> str:
+    """Describe the lowest turn of a passed check if it is below the threshold; otherwise empty."""
+    judgement, threshold = result.judgement, result.evaluator.threshold
+    if result.status != "passed" or judgement is None or threshold is None:
+        return ""
+    scores = judgement.turn_scores
+    low = [
+        (score, turn)
+        for turn, score in enumerate(scores, 1)
+        if score is not None and score < threshold - TOLERANCE
+    ]
+    if not low:
+        return ""
+    score, turn = min(low)
+    others = f", {len(low) - 1} more below" if len(low) > 1 else ""
+    return f"turn {turn} of {len(scores)} scored {format_score(score, threshold)}{others}"
 
 
 def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:

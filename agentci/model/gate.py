@@ -19,6 +19,7 @@ from agentci.model.values import (
     PolicySource,
     RepeatAggregation,
     Share,
+    TurnScore,
 )
 
 # Starts the name of what an entry of `results:` requires, before its path.
@@ -85,7 +86,7 @@ class EvaluatorSettings(Struct, frozen=True, kw_only=True):
         threshold: on the evaluator's own scale; None without one.
         maximum: the highest score that passes, where lower scores are better.
         criterion: the threshold as text.
-        match_type, on_turn_mismatch: None for evaluators without it.
+        match_type, turn_score, on_turn_mismatch: None for evaluators without it.
         repeat, repeat_by: number of runs per case, and how they are combined.
         limits: of a check, by name; one that starts with ``min`` is a lower limit.
         definition: digest of everything else that the config states about the evaluator.
@@ -102,6 +103,7 @@ class EvaluatorSettings(Struct, frozen=True, kw_only=True):
     required: bool
     weight: float = 1.0
     match_type: MatchType | None = None
+    turn_score: TurnScore | None = None
     on_turn_mismatch: OnTurnMismatch | None = None
     repeat: Annotated[int, Compared("higher")] = 1
     repeat_by: Annotated[RepeatAggregation, Compared("neither")] = "majority"

@@ -28,6 +28,9 @@ GROUP_BY_CHOICES: Final[tuple[GroupBy, ...]] = get_args(GroupBy)
 MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 MATCH_TYPES: Final[tuple[MatchType, ...]] = get_args(MatchType)
 
+# Which of the scores of turns is the score of a metric, strictest first.
+TurnScore: TypeAlias = Literal["min", "mean"]
+
 # Which scores of a metric are better.
 BetterScores: TypeAlias = Literal["higher", "lower", "unknown"]
 

@@ -53,6 +53,7 @@ from agentci.model.values import (
     RepeatAggregation,
     Severity,
     Share,
+    TurnScore,
 )
 
 # Larger numbers are rejected: their sum could overflow to infinity.
@@ -419,6 +420,7 @@ class EvaluatorSettingsJson(_Json, kw_only=True):
     required: bool
     weight: Amount
     match_type: Annotated[MatchType | None, _about("Null for evaluators without it.")]
+    turn_score: Annotated[TurnScore | None, _about("Null for evaluators without it.")] = None
     on_turn_mismatch: Annotated[OnTurnMismatch | None, _about("Null for evaluators without it.")]
     repeat: Ordinal
     repeat_by: RepeatAggregation

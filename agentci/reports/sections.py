@@ -58,7 +58,7 @@ from agentci.reports.report_format import (
 )
 
 MAX_ITEMS = 100
-MAX_UNFOLDED_PROBLEMS: Final = 3
+MAX_UNFOLDED: Final = 3
 
 # The blocks of the summary and the comment, in page order.
 BlockName: TypeAlias = Literal[
@@ -175,15 +175,16 @@ def render_heading(report: Report) -> str:
 
 
 def make_notes_section(report: Report) -> Section:
-    """Make the folded section of what does not decide and has no section of its own."""
+    """Make the section of what does not decide and has no section of its own; folded if long."""
     notes = report.decision.unlisted_notes
+    is_folded = len(notes) > MAX_UNFOLDED
     section = Section(
-        title="",
+        title="" if is_folded else "### Notes\n\n",
         noun="note",
         blocks=(f"- {markdown_prose(note)}\n" for note in notes),
         total=len(notes),
     )
-    return fold_section(section, "Notes")
+    return fold_section(section, "Notes") if is_folded else section
 
 
 def make_reasons_section(report: Report) -> Section:
@@ -248,7 +249,7 @@ def make_problems_section(problems: Sequence[Problem], report: Report) -> Sectio
     It needs no title where the heading of the page is about them.
     """
     invalid = is_invalid_input(report)
-    is_folded = not invalid and len(problems) > MAX_UNFOLDED_PROBLEMS
+    is_folded = not invalid and len(problems) > MAX_UNFOLDED
     section = Section(
         name="problems",
         title="" if invalid or is_folded else "### Problems\n\n",

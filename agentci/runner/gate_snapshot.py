@@ -52,6 +52,7 @@ NEUTRAL: Final = EvaluatorSettings(
     criterion="",
     required=True,
     match_type=DEFAULT_MATCH_TYPE,
+    turn_score="mean",
     on_turn_mismatch="fail",
 )
 
@@ -69,6 +70,7 @@ def read_settings(evaluator: Evaluator) -> EvaluatorSettings:
         required=identity.required,
         weight=identity.weight,
         match_type=_read_match_type(found),
+        turn_score=getattr(found, "turn_score", None),
         on_turn_mismatch=None if mismatch is None else "fail" if mismatch else "allow",
         repeat=identity.repetition.times,
         repeat_by=identity.repetition.aggregation,
@@ -105,10 +107,7 @@ def _apply(value: Any, settings: EvaluatorSettings) -> Any:
             changes[name] = _apply(part, settings)
     if CHECK_RULE_FIELD in fields and settings.limits and value.limits:
         changes[CHECK_RULE_FIELD] = replace(value.compiled, limits=settings.limits)
-    if "turn_mismatch_fails" in fields and settings.on_turn_mismatch is not None:
-        changes["turn_mismatch_fails"] = settings.on_turn_mismatch == "fail"
-    if {"metric", "options"} <= {*fields} and settings.match_type is not None:
-        changes["options"] = {MATCH_TYPE_OPTION: settings.match_type}
+    changes |= _set_metric_options(frozenset(fields), settings)
     if "identity" in fields and isinstance(identity := value.identity, EvaluatorIdentity):
         scaled = changes.get(SCALED_THRESHOLD_FIELD)
         share = settings.threshold if scaled is None else scaled.score(scaled.threshold)
@@ -121,6 +120,18 @@ def _apply(value: Any, settings: EvaluatorSettings) -> Any:
             repetition=Repetition(times=settings.repeat, aggregation=settings.repeat_by),
         )
     return replace(value, **changes) if changes else value
+
+
+def _set_metric_options(fields: frozenset[str], settings: EvaluatorSettings) -> dict[str, Any]:
+    """Return the fields of a metric's evaluator that hold an option, with the new values."""
+    changes: dict[str, Any] = {}
+    if "turn_mismatch_fails" in fields and settings.on_turn_mismatch is not None:
+        changes["turn_mismatch_fails"] = settings.on_turn_mismatch == "fail"
+    if "turn_score" in fields and settings.turn_score is not None:
+        changes["turn_score"] = settings.turn_score
+    if {"metric", "options"} <= fields and settings.match_type is not None:
+        changes["options"] = {MATCH_TYPE_OPTION: settings.match_type}
+    return changes
 
 
 def _set_thresholds(value: Any, threshold: float) -> dict[str, Any]:

@@ -64,8 +64,9 @@ def find_unread_answers(suite: Suite, eval_set: EvalSet | None) -> Iterator[Prob
             message="no evaluator compares the answers of "
             f"{format_count(len(unread), 'eval case')}",
             place=unread[0].place,
-            hint="add `{name: response_match_score, type: builtin, threshold: 0.95}` to "
-            "`evaluators:` or `checks: [contains: TEXT]` to the eval cases; or remove `answer`",
+            hint="add `{name: response_match_score, type: builtin, threshold: 0.95, "
+            "turn_score: min}` to `evaluators:` or `checks: [contains: TEXT]` to the eval cases; "
+            "or remove `answer`",
             severity="warning",
         )
 

@@ -81,6 +81,7 @@ REMOTE = ", backend: remote, base_url: 'http://localhost/v1'"
 ENTRIES = {
     **{f"builtin: {name}": f"{{name: {name}, type: builtin}}" for name in METRICS},
     **{f"builtin: {name}": f"{{name: {name}, type: builtin}}" for name in JUDGED_METRIC_PURPOSES},
+    "builtin: turn_score": "{name: response_match_score, type: builtin, turn_score: min}",
     "builtin: ignore_args": "{name: tool_trajectory_avg_score, type: builtin, ignore_args: true}",
     "code": "{name: own, type: code, path: own.py}",
     "remote": "{name: own, type: remote, source: url, ref: 'https://localhost/own.py', "

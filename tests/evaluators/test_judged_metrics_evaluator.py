@@ -74,6 +74,9 @@ def test_score_is_share_of_passed_turns() -> None:
     judgement = judged(evaluator(MATCH), case, valid(is_valid=True), valid(is_valid=False))
     assert (judgement.score, judgement.passed, judgement.turn_scores) == (0.5, True, (1.0, 0.0))
     assert judgement.misses == ("turn 2: the answer does not match the expected answer: so",)
+    lowest = replace(evaluator(MATCH), turn_score="min")
+    judgement = judged(lowest, case, valid(is_valid=True), valid(is_valid=False))
+    assert (judgement.score, judgement.passed) == (0.0, False)
 
 
 def test_missing_turn_fails_case() -> None:

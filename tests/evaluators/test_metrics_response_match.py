@@ -101,6 +101,11 @@ def test_matching_turn_is_not_a_miss() -> None:
     assert found.misses == ("turn 2: expected 'yes', got nothing (0.00)",)
 
 
+def test_lowest_turn_is_the_first_miss() -> None:
+    found = measure_response_match([turn("a b"), turn("z")], [turn("a b c"), turn("yes")], {})
+    assert [each.partition(":")[0] for each in found.misses] == ["turn 2", "turn 1"]
+
+
 def test_turn_without_an_expected_answer_is_left_out() -> None:
     found = measure_response_match([turn("a"), turn("b")], [turn(), turn("b c")], {})
     assert found.score == pytest.approx(2 / 3)

@@ -151,6 +151,36 @@ class TestExitCode:
         assert (decision.exit_code, decision.passed) == (2, False)
         assert decision.reasons[0] == "invalid input (1 error)"
 
+    def test_passed_check_with_a_turn_below_the_threshold_is_a_note(self) -> None:
+        def conversation(*scores: float | None, **others: Any) -> CheckResult:
+            found = make_result("passed", 0.8, threshold=0.7, **others)
+            assert found.judgement is not None
+            return replace(found, judgement=replace(found.judgement, turn_scores=scores))
+
+        several = [
+            conversation(1.0, 0.6, None, 0.2, case="a", type="builtin"),
+            conversation(1.0, 0.699, case="b", type="builtin"),
+            conversation(1.0, 0.7, case="c", type="builtin"),
+            conversation(1.0, 0.5, evaluator="own"),
+            conversation(1.0, 0.5, evaluator="advisory", required=False),
+        ]
+        decision = _decide(several)
+        assert decision.exit_code == 0
+        assert [each.split(": ", 1) for each in decision.notes] == [
+            [
+                "response_quality passed 2 cases with a turn below the threshold 0.7",
+                (
+                    "a (turn 4 of 4 scored 0.2, 1 more below), b (turn 2 of 2 scored 0.699); "
+                    "`turn_score: min` fails such cases"
+                ),
+            ],
+            [
+                "own passed 1 case with a turn below the threshold 0.7",
+                "books_a_flight (turn 2 of 2 scored 0.5)",
+            ],
+        ]
+        assert decision.unlisted_notes == decision.notes
+
     def test_warnings_and_notes_do_not_change_exit_code(self) -> None:
         problems = [
             Problem(message="x", severity="warning"),

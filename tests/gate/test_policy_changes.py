@@ -42,6 +42,7 @@ STRICTEST_FIRST = {
     "source": ("base", "head"),
     "mode": ("prove", "detect"),
     "match_type": ("EXACT", "IN_ORDER", "ANY_ORDER"),
+    "turn_score": ("min", "mean"),
 }
 
 
@@ -263,6 +264,11 @@ class TestEvaluators:
                 {"on_turn_mismatch": "fail"},
                 {"on_turn_mismatch": "allow"},
                 "on_turn_mismatch of tone: fail → allow",
+            ),
+            (
+                {"turn_score": "min"},
+                {"turn_score": "mean"},
+                "turn_score of tone: min → mean",
             ),
             ({"repeat": 5}, {"repeat": 3}, "repeat of tone: 5 → 3"),
         ],

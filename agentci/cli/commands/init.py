@@ -43,7 +43,7 @@ FIRST_CHECKS: Final = ("no_secrets: true", "max_tool_calls: 30")
 ANSWER_LINES: Final = (
     "# evaluators: # compares the words of answers with the expected ones; lower it if wording is",
     "#   # free, and list facts in the eval case: `checks: [contains: sunny]`",
-    "#   - {name: response_match_score, type: builtin, threshold: 0.95}",
+    "#   - {name: response_match_score, type: builtin, threshold: 0.95, turn_score: min}",
 )
 TOOL_ERRORS_CHECK: Final = "no_tool_errors: true"
 DEFAULT_TRACES: Final = "traces/*.jsonl"

@@ -32,7 +32,7 @@ from agentci.model.requests import (
     Skip,
 )
 from agentci.model.trace import SubagentRun, ToolCall, Trace, Turn
-from agentci.model.values import JsonObject, Place, replace
+from agentci.model.values import JsonObject, Place, TurnScore, replace
 
 
 def include_subagents(trace: Trace) -> tuple[Turn, ...]:
@@ -90,7 +90,7 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
         options: the metric's own options.
         subagents: whether tool calls of sub-agents count.
         ignore_args: whether only the names of tool calls are compared.
-        turn_mismatch_fails: see ``make_metric_judgement``.
+        turn_mismatch_fails, turn_score: see ``make_metric_judgement``.
     """
 
     identity: EvaluatorIdentity
@@ -99,6 +99,7 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     subagents: bool = False
     ignore_args: bool = False
     turn_mismatch_fails: bool = True
+    turn_score: TurnScore = "mean"
 
     @property
     def needs(self) -> tuple[RequiredProgram, ...]:
@@ -108,7 +109,11 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
     @property
     def definition(self) -> Definition:
         """See ``ComparableEvaluator``."""
-        shared = define_metric(self.identity, turn_mismatch_fails=self.turn_mismatch_fails)
+        shared = define_metric(
+            self.identity,
+            turn_mismatch_fails=self.turn_mismatch_fails,
+            turn_score=self.turn_score,
+        )
         if self.metric != TOOL_TRAJECTORY:
             return shared
         match_type = read_match_type(self.options)
@@ -144,6 +149,7 @@ class BuiltinEvaluator(Struct, frozen=True, kw_only=True):
             check_response(response, MetricResult),
             self.identity,
             turn_mismatch_fails=self.turn_mismatch_fails,
+            turn_score=self.turn_score,
         )
 
 

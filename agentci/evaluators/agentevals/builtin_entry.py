@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from agentci.evaluators.fields import Entry, MatchType, RepeatableEntry, Share, Text, optional
 from agentci.evaluators.judge_config import JudgeSpec
-from agentci.model.values import OnTurnMismatch
+from agentci.model.values import OnTurnMismatch, TurnScore
 
 # agentevals 0.11.0 accepts both spellings of these fields in built-in metrics.
 CAMEL_CASE: Final = {
@@ -40,6 +40,10 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
     ignore_args: bool = optional(
         "Whether `tool_trajectory_avg_score` compares only names, as in ADK 2.13.",
         default=False,
+    )
+    turn_score: TurnScore = optional(
+        "Score of the lowest turn, or their mean.",
+        default="mean",
     )
     on_turn_mismatch: OnTurnMismatch | None = optional(
         "Whether missing or unexpected turns fail; default: that of `gate`."

@@ -46,7 +46,7 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.trace import ToolCall, ToolResponse, Turn
-from agentci.model.values import Json, JsonObject, Place
+from agentci.model.values import Json, JsonObject, Place, TurnScore
 
 AGENT: Final = "agent"
 
@@ -170,11 +170,13 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
     Attributes:
         metric: its name in ``HOSTED_METRICS``.
         turn_mismatch_fails: see ``make_metric_judgement``; has no effect without an eval case.
+        turn_score: see ``make_metric_judgement``; has no effect if the conversation is scored.
     """
 
     identity: EvaluatorIdentity
     metric: str
     turn_mismatch_fails: bool = True
+    turn_score: TurnScore = "mean"
 
     @property
     def needs(self) -> tuple[RequiredProgram, ...]:
@@ -184,7 +186,11 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
     @property
     def definition(self) -> Definition:
         """See ``ComparableEvaluator``."""
-        return define_metric(self.identity, turn_mismatch_fails=self.turn_mismatch_fails)
+        return define_metric(
+            self.identity,
+            turn_mismatch_fails=self.turn_mismatch_fails,
+            turn_score=self.turn_score,
+        )
 
     def read_expectation(self, expectation: Expectation) -> Facts:
         """Return the expected turns as they are sent, for a comparing metric."""
@@ -244,7 +250,10 @@ class HostedEvaluator(Struct, frozen=True, kw_only=True):
         measured = self._measurement(result, turns, counts)
         return ConstantJudgement(
             judgement=make_metric_judgement(
-                measured, self.identity, turn_mismatch_fails=self.turn_mismatch_fails
+                measured,
+                self.identity,
+                turn_mismatch_fails=self.turn_mismatch_fails,
+                turn_score=self.turn_score,
             )
         )
 

@@ -96,6 +96,13 @@ def test_score_is_compared_with_threshold(
     )
 
 
+def test_lowest_turn_counts_if_asked() -> None:
+    response = MetricResult(score=0.75, turn_scores=(1.0, None, 0.25, 1.0))
+    judgement = replace(evaluator(), turn_score="min").read(response)
+    assert (judgement.score, judgement.passed) == (0.25, False)
+    assert evaluator().read(response).score == 0.75
+
+
 @pytest.mark.parametrize(
     ("actual", "expected", "miss"),
     [

@@ -19,7 +19,7 @@ from agentci.model.requests import (
     Skip,
 )
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
-from agentci.model.values import Place
+from agentci.model.values import Place, replace
 
 PLACE = Place(file="eval.yaml", line=3)
 TURN = Turn(id="t", user_text="q", answer_parts=("yes", "no"))
@@ -145,6 +145,8 @@ class TestJudgement:
         assert (judgement.score, judgement.passed) == (0.5, False)
         assert judgement.turn_scores == (1.0, 0.0)
         assert judgement.misses == ("turn 2: it does harm",)
+        lowest = replace(evaluator(threshold=0.1), turn_score="min")
+        assert judged(lowest, a_case(TURN, TURN), printed).score == 0.0
 
     def test_multi_turn_metric_reports_unfulfilled_rubrics(self) -> None:
         notes = {"asks": (0.0, "it did not"), "ends": (0.0, None), "greets": (1.0, "it did")}
