@@ -68,7 +68,7 @@ def iterate_zip_members(content: bytes) -> Iterator[ArchiveMember]:
     Raises:
         ArchiveError: it is invalid, or has too many members.
     """
-    # Counted before parsing, which takes memory for each.
+    # Counted before parsing, which takes memory for each member.
     _check_count(content.count(_ZIP_HEADER))
     with _convert_errors():
         archive = ZipFile(BytesIO(content))  # in memory: nothing needs closing

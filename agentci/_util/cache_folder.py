@@ -1,8 +1,8 @@
 """Cache folders: creation, locks, detection of corrupt files, and who can write to them.
 
-What a cache contains is run and believed, and its checksums show only damage. So a cache is used
-only if neither a checkout, whose files a pull request brings, nor another user decides what is in
-it: by a folder or a link on its path, or by what is in the folder.
+The content of a cache is executed and trusted, and its checksums detect only damage. So a cache is
+used only if neither a checkout, whose files come from a pull request, nor another user controls
+what is in it: by a folder or a link on its path, or by files in the folder.
 """
 
 import errno
@@ -152,7 +152,7 @@ def hold_cache_lock(folder: Path, name: str, *, owner: Path | None = None) -> It
         yield
     finally:
         if descriptor is not None:
-            # Closing alone keeps the lock if a fork holds the descriptor, too.
+            # Closing alone would not release the lock if a fork also holds the descriptor.
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
@@ -297,7 +297,7 @@ def resolve_cache_folder(folder: Path, workspace: Workspace) -> Path:
 
 
 def find_cache_owner(folder: Path) -> Path:
-    """The path whose owner gets what root writes to a cache: the folder, or its first parent.
+    """The path whose owner gets what root writes to a cache: the folder, or its nearest parent.
 
     In a container action, this lets later steps read, save and remove the cache.
     """

@@ -216,8 +216,8 @@ def write_output_files(
     """Write files with the owner of the workspace; each is whole or missing.
 
     All are written under temporary names first. Then the old files of these names, which are from
-    another run, are removed, before the first new one gets its name: files of two runs never stand
-    beside each other.
+    another run, are removed, before the first new one gets its name: files of two runs are never
+    mixed.
 
     Args:
         files: pieces of text by file name.

@@ -189,7 +189,7 @@ def _find_permanent_error(
             case ssl.SSLError():
                 reason = f"{address.shown}: TLS failed ({_format_tls_reason(cause)})"
                 return UnreachableError(reason, hint=TLS_HINT)
-            case InvalidSchema() | InvalidURL():  # of the proxy: our URL is already checked
+            case InvalidSchema() | InvalidURL():  # about the proxy's URL: ours is already checked
                 reason = f"{address.shown}: the proxy's address is invalid"
                 return UnreachableError(reason, hint=PROXY_HINT)
             case LocationValueError():
@@ -442,7 +442,7 @@ class HttpTransport:
         )
 
     def send_once(self, request: HttpRequest, abandoned: Callable[[], bool]) -> HttpResponse:
-        """Send a request and return any response: no redirects, no status is an error.
+        """Send a request and return any response; redirects are not followed.
 
         Args:
             abandoned: returns True once the result is no longer needed.

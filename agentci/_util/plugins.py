@@ -1,4 +1,4 @@
-"""Loads plugins: entry points of other packages, one group per table.
+"""Loads plugins: entry points of other packages, one group per kind of plugin.
 
 A broken entry point is reported as a problem of its package, not as a bug in agentci.
 """
@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from agentci.errors import InputError
 
 
-def named(group: str, name: str) -> object | None:
+def load_plugin(group: str, name: str) -> object | None:
     """Load the plugin ``name`` of ``group``; None if no package has it.
 
     Raises:
@@ -42,7 +42,7 @@ def load_all_plugins(group: str) -> Mapping[str, object]:
     Raises:
         InputError: one of them cannot be loaded, or two packages have it.
     """
-    found = {name: named(group, name) for name in list_plugin_names(group)}
+    found = {name: load_plugin(group, name) for name in list_plugin_names(group)}
     return {name: each for name, each in found.items() if each is not None}
 
 

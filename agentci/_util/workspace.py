@@ -38,7 +38,7 @@ DATA_PAGES: Final = 5
 
 
 class _TimeLimitReached(BaseException):
-    """The processor time is spent; a BaseException, so that error handlers do not catch it."""
+    """The processor time is used up; a BaseException, so that error handlers do not catch it."""
 
 
 class _Limits:
@@ -112,7 +112,7 @@ class _Limits:
 
 
 def _measure_data_bytes() -> int:
-    """Return the bytes that RLIMIT_DATA counts; 0 if the system does not tell.
+    """Return the bytes that RLIMIT_DATA counts; 0 if unknown.
 
     The peak of the resident memory would not do: a process starts with that of its parent.
     """
@@ -262,7 +262,7 @@ def trust_path(path: Path) -> ResolvedPath:
 
 
 def restore_path(text: str) -> ResolvedPath:
-    """Restore a resolved path from its text; a link put there since is not followed."""
+    """Restore a resolved path from its text; a link that has replaced a part is not followed."""
     return ResolvedPath(Path(text))
 
 
@@ -499,7 +499,7 @@ def read_chunks(
 
 
 def _open_regular_file(path: Path, name: str, place: Place) -> FileIO:
-    """Open a file; what it is is found out afterwards, so that nothing can take its place."""
+    """Open a file, then check its kind, so that it cannot be replaced in between."""
     descriptor = _open_without_links(path)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
@@ -525,7 +525,7 @@ def read_start(path: ResolvedPath, limit_bytes: int) -> bytes:
 def _open_without_links(path: Path) -> int:
     """Open a file to read it; a link anywhere in its absolute path is an error."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    if sys.platform != "linux":  # opening a folder would need the permission to list it
+    if sys.platform != "linux":  # without O_PATH, opening a folder needs permission to list it
         return os.open(path, flags)
     folder = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:

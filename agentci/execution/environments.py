@@ -337,7 +337,7 @@ def _hash_file(file: Path) -> str:
         return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
 
 
-# Errors that do not show that the environment itself is damaged.
+# Errors about this process, which do not mean that the environment is damaged.
 RESOURCE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 MAX_NAMES: Final = 3
 

@@ -136,6 +136,7 @@ class Executor(Protocol):
         """Run ``command`` to its end, then end every process it started.
 
         Args:
+            command: the program and its arguments; paths are those of this machine.
             timeout_seconds: limit on wall time, including the start of the process.
             environment: the complete environment of the program.
             sandbox_policy: the sandbox policy; None for a program trusted as much as agentci.
@@ -153,7 +154,8 @@ class Executor(Protocol):
     def stop(self) -> None:
         """End all programs at once, and refuse to run more.
 
-        May be called from any thread, from a signal handler, and more than once.
+        May be called from any thread, from a signal handler, and more than once; so it must not
+        take a lock that ``run`` holds.
         """
         ...
 

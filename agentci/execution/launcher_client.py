@@ -76,7 +76,7 @@ class PreforkInterpreter(Struct, frozen=True):
     def for_program(
         cls, python: str, environment: Mapping[str, str], sandbox_policy: SandboxPolicy
     ) -> "PreforkInterpreter | None":
-        """Return the one whose forks act as ``python`` in ``environment``; None if impossible."""
+        """Return an interpreter whose forks act as ``python`` in ``environment``, if possible."""
         names = {
             name for name in environment if name.startswith(STARTUP_PREFIXES)
         } - PROGRAM_ONLY_VARIABLES

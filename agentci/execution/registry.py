@@ -203,9 +203,9 @@ class Executors(Mapping[str, Executor]):
 
 
 def _load_plugin(name: str) -> Executor:
-    from agentci._util.plugins import find_plugin_package, make_plugin_error, named  # noqa: PLC0415 (most runs need no plugin)
+    from agentci._util.plugins import find_plugin_package, load_plugin, make_plugin_error  # noqa: PLC0415 (most runs need no plugin)
 
-    found = named(EXECUTOR_GROUP, name)
+    found = load_plugin(EXECUTOR_GROUP, name)
     if found is None:
         raise KeyError(name)
     if not callable(found):

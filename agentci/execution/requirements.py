@@ -3,9 +3,8 @@
 They make up the key of its environment: evaluators with equal keys share one environment.
 
 Fewer lines are allowed than installers read. An installer gets a file written from the parsed
-lines, so that it cannot interpret the original differently. Lines that use something of the machine
-(a path, another file, a variable) are refused, because the files of evaluators may come from
-elsewhere.
+lines, so that it cannot interpret the original differently. Lines that refer to the machine (a
+path, another file, a variable) are refused, because evaluators may come from elsewhere.
 """
 
 import hashlib

@@ -101,7 +101,7 @@ CERTIFICATE_VARIABLES: Final = (
 
 
 def find_program(named: str) -> str:
-    """Return an executable file named by absolute path; empty if it is none."""
+    """Return ``named`` if it is the absolute path of an executable file, else an empty string."""
     is_program = Path(named).is_absolute() and Path(named).is_file() and os.access(named, os.X_OK)
     return named if is_program else ""
 
@@ -259,7 +259,10 @@ def _list_managed(home: str, workspace: Path | None) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def _holds_closed(path: str) -> bool:
-    """Whether a file, or one in a folder, is missing or closed to others, or there are too many."""
+    """Whether a path is missing, or it or an entry below it is closed to others.
+
+    True also for too many entries to check.
+    """
     if not (Path(path).exists() and _is_open(path)):
         return True
     entries = Path(path).rglob("*") if Path(path).is_dir() else iter(())

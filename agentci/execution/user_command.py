@@ -17,7 +17,7 @@ from agentci._util.workspace import is_file, is_folder
 from agentci.errors import InputError
 
 STOP_SECONDS: Final = 5.0
-# Again if a program that still runs wrote to it in the meantime.
+# A second time if a program that still runs wrote to the folder in the meantime.
 _REMOVE_FOLDER: Final = """
 trap '' HUP INT TERM; read _
 rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
@@ -72,7 +72,7 @@ class UserCommand:
             return None
 
     def stop(self) -> int:
-        """End it and all in its group, at first politely; return the exit code."""
+        """End it and its group by SIGTERM, after ``STOP_SECONDS`` by SIGKILL; return the code."""
         self._send(signal.SIGTERM)
         code = self.wait(STOP_SECONDS)
         self._send(signal.SIGKILL)

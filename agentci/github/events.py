@@ -1,7 +1,7 @@
 """The workflow run that agentci is a step of: its variables, its event, its API and its commit.
 
-The event has the commits, the pull request, the base commit and what secrets are missing. The
-commit is read from git's files: no process is started for it.
+The event has the commits, the pull request and the base commit, and decides whether secrets are
+available. The commit is read from git's files, without a process.
 """
 
 import json
@@ -288,8 +288,8 @@ def find_base_commit(event: WorkflowEvent, branch: str) -> BaseCommit:
     """Return the base of an event.
 
     A pull request is evaluated as merged into the current base branch, but its event still names
-    the base commit at the time of the last push. Compared with that one, the pull request would be
-    blamed for what others have merged since, so that the merge base is used.
+    the base commit at the time of the last push. Compared with that commit, the pull request would
+    be blamed for what others have merged since. So the merge base is used.
 
     Args:
         branch: the branch or tag that the workflow runs on.
@@ -334,7 +334,7 @@ def explain_missing_secrets(event: WorkflowEvent, actor: str) -> str:
 
 
 def find_missing_secrets_reason(github: GitHubContext) -> str:
-    """Why this step has no secrets; empty where it should have those that it names."""
+    """Explain why this step has no secrets; empty if it should have those that it names."""
     return explain_missing_secrets(read_event(github), github.actor)
 
 
@@ -345,7 +345,7 @@ AGENTS_WITHOUT_CONSENT: Final = (
 
 
 def find_agent_refusal(github: GitHubContext, *, allowed: bool) -> str:
-    """Why agents of eval files run only in the sandbox; empty if they may also run outside.
+    """Explain why agents of eval files run only in the sandbox; empty if they may run outside.
 
     Outside of workflows the user who starts agentci allows it.
 
@@ -396,27 +396,27 @@ _REF_PREFIX: Final = "ref: "
 
 
 def find_head_commit(workspace: Workspace) -> str:
-    """The commit that is checked out; empty where none is known.
+    """Return the commit that is checked out; empty if unknown.
 
-    That of the workspace, else of the folder in it that the working directory is in: a workflow
-    may check out there.
+    It is that of the workspace, else of the folder in it that contains the working directory: a
+    workflow may check out there.
     """
     folder = find_repository_folder(workspace)
     return "" if folder is None else read_head_commit(folder)
 
 
 def find_repository_folder(workspace: Workspace) -> Path | None:
-    """The folder whose commit ``find_head_commit`` returns; None where none is known."""
+    """Return the folder whose commit ``find_head_commit`` returns; None if unknown."""
     above = (workspace.cwd, *workspace.cwd.parents)
     folders = (each for each in reversed(above) if each.is_relative_to(workspace.root))
     return next(filter(read_head_commit, folders), None)
 
 
 def read_head_commit(root: Path) -> str:
-    """The commit that ``HEAD`` of the repository at ``root`` means.
+    """Return the commit that ``HEAD`` of the repository at ``root`` refers to.
 
-    Empty where there is no repository or no commit yet, and where its refs are kept in a way that
-    only git can read (reftable). See gitrepository-layout(5).
+    Empty if there is no repository or no commit yet, or if only git can read its refs (reftable).
+    See gitrepository-layout(5).
     """
     folder = _find_git_folder(root)
     head = _read_git_file(folder / "HEAD")
@@ -431,7 +431,7 @@ def read_head_commit(root: Path) -> str:
 
 
 def _find_git_folder(root: Path) -> Path:
-    """``.git``, which in a worktree and in a submodule is a file that names the folder."""
+    """Return ``.git``, or the folder that it names if it is a file (worktrees, submodules)."""
     path = root / ".git"
     if is_file(path) and (named := _read_git_file(path)).startswith(_GITDIR_PREFIX):
         return root / named.removeprefix(_GITDIR_PREFIX)

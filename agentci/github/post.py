@@ -308,7 +308,7 @@ def _list_open_numbers(pulls: list[JsonObject], commit: str) -> Iterator[int]:
 
 
 ANNOTATIONS_PER_REQUEST: Final = 50
-# A thousand annotations.
+# For a thousand annotations.
 MAX_REQUESTS: Final = 20
 MAX_TITLE: Final = 255
 # At most four bytes per character: below GitHub's limit of 64 KiB.
@@ -475,7 +475,7 @@ def _post_check_run(
     except GitHubError as error:
         if isinstance(error.__cause__, FetchError):
             raise
-        # Without a pull request, or the right to read it, failures are on the config's lines.
+        # Without a pull request, or permission to read it, failures are on the config's lines.
     left_out = create_check_run(workflow.api, settings.check_run, report, subject, diff)
     without = f", without {format_count(left_out, 'annotation')}" if left_out else ""
     return f"check run `{settings.check_run}` created{without}"
@@ -517,7 +517,7 @@ def _has_failures(report: Report) -> bool:
 
 
 def _fetch_diff(report: Report, number: int, api: GitHubApi) -> DiffLines:
-    """Fetch what the pull request changes of the files that annotations may be on.
+    """Fetch the changed lines of the files that annotations may be on.
 
     Raises:
         GitHubError: the request failed.

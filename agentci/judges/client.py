@@ -79,7 +79,7 @@ class EmbeddingComparer:
         """Compare two texts, from the cache if possible.
 
         Args:
-            records: cached responses, used before the service is called.
+            cache: cached responses, used before the service is called.
 
         Raises:
             EvaluatorError: there are no comparable embeddings.
@@ -262,7 +262,7 @@ class ServiceClient:
     """Calls the models of services; thread-safe.
 
     Args:
-        accounts: shared with other clients of the same services.
+        service_states: shared with other clients of the same services.
         now: seconds since 1970.
     """
 

@@ -27,7 +27,7 @@ from agentci.judges.transport import (
 from agentci.model.requests import EvalsService, GradeWithService, ServiceGrade, ServiceGrades
 from agentci.model.values import Json, JsonObject
 
-# Statuses that do not change any more.
+# Final statuses.
 COMPLETED: Final = "completed"
 FINAL_STATUSES: Final = frozenset({COMPLETED, "failed", "canceled"})
 # Members of a result that are shown.

@@ -114,7 +114,7 @@ class Judge:
     """Executes ``AskModel``; thread-safe.
 
     Args:
-        askers: clients by provider.
+        clients: by provider.
         clock: seconds from any fixed point.
         verdict_seconds: time limit for one verdict.
     """
@@ -136,7 +136,7 @@ class Judge:
         """Request samples until further ones cannot change the result.
 
         Args:
-            records: cached responses, used before the model is called.
+            cache: cached responses, used before the model is called.
 
         Raises:
             EvaluatorError: a service could not be called, or fewer than half of the samples have a

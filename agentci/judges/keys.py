@@ -371,7 +371,7 @@ class ApiKeys:
     Args:
         variables: the environment.
         transport: used to request short-lived tokens.
-        withheld: why keys are unavailable in this run; empty if they should exist.
+        unavailable_reason: why keys are unavailable in this run; empty if they should exist.
     """
 
     def __init__(

@@ -412,7 +412,7 @@ NO_PROXY_VARIABLES: Final = ("NO_PROXY", "no_proxy")
 
 @contextmanager
 def open_judge_proxy(job: ProgramJob, access: ModelAccess, judge: Judge) -> Iterator[ProgramJob]:
-    """The job of a program with the address of a proxy that runs during the block.
+    """Yield the job of a program with the address of a proxy that runs during the block.
 
     Raises:
         EvaluatorError: no port is available; the message continues "Evaluator `x` ...".
@@ -453,6 +453,6 @@ def open_judge_proxy(job: ProgramJob, access: ModelAccess, judge: Judge) -> Iter
 
 
 def _bypass_proxy(environment: Mapping[str, str], host: str) -> Mapping[str, str]:
-    """The variables with which a program reaches ``host`` without a company's proxy."""
+    """Return the variables with which a program reaches ``host`` without a company's proxy."""
     given = {environment.get(name, "") for name in NO_PROXY_VARIABLES}
     return dict.fromkeys(NO_PROXY_VARIABLES, ",".join(sorted({*given, host} - {""})))

@@ -105,9 +105,9 @@ _RATIO: Final = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})", re.ASCII)
 def parse_verdict(response: ModelResponse, schema: VerdictSchema, judged: str = "") -> Verdict:
     """Parse the verdict of a whole response.
 
-    A verdict is a JSON object that is the whole response, or that stands in its only code fence,
+    A verdict is a JSON object that is the whole response, or the content of its only code fence,
     with no braces outside it. An object with the same value as JSON in what was judged is a
-    quotation and never a verdict, however it is spaced and its keys are ordered.
+    quotation and never a verdict, whatever its spaces and the order of its keys.
 
     Args:
         judged: the user message; untrusted text in it is between markers.
@@ -165,7 +165,7 @@ def explain_incomplete_response(response: ModelResponse) -> str:
 
 
 def _extract_object(text: str) -> JsonObject | None:
-    """Return the object that is the whole response or stands in its only fence; None for others.
+    """Return the object that is the whole response or in its only code fence, else None.
 
     Raises:
         UnreadableVerdictError: it has a key twice, or a number out of range.
@@ -208,7 +208,7 @@ def _find_judged_objects(judged: str) -> Iterator[JsonObject]:
     texts = [text.partition("\n")[2].removesuffix("\n") for text in find_untrusted_texts(judged)]
     for text in texts:
         yield from find_json_objects(text)
-    # A template can divide a text into lines, words or characters.
+    # A template can split a text into lines, words or characters.
     for separator in ("\n", " ", "") if len(texts) > 1 else ():
         yield from find_json_objects(separator.join(texts))
 

@@ -156,7 +156,7 @@ class JudgeConfig(Struct, frozen=True, kw_only=True):
 
     Attributes:
         samples: number of responses per prompt; they are combined by majority, median or mean.
-        payer: key of the budget, which all judges with the same payer share.
+        budget_id: id of the budget, which all judges with this id share.
         folder: absolute path of the folder in which the judge command runs; empty for the working
             directory.
         caps: limits of that budget.

@@ -1,9 +1,9 @@
 """Rebuilds conversations and turns from the model calls of an agent.
 
-A call goes on a conversation if that one's history is the start of its own; ids of tool calls
-decide between equal ones. A new message of the user after a response without tool calls begins a
-turn. A turn that runs while a tool call is open, and was asked what the arguments of the call say,
-is a sub-agent's.
+A call continues a conversation if its messages start with the conversation's history; ids of tool
+calls decide between equal histories. A user message after a response without tool calls begins a
+turn. A turn that runs while a tool call is open, and whose question is in the arguments of that
+call, is a sub-agent's.
 """
 
 import json
@@ -22,7 +22,7 @@ from agentci.recordings.telemetry.messages import (
     extract_tool_responses,
 )
 
-# Shorter arguments of a tool call are in many questions.
+# Shorter arguments of a tool call occur in many questions.
 MIN_ARGUMENT_CHARACTERS: Final = 8
 _ASSISTANT: Final = "assistant"
 # One part of a message, in a form that clients do not change when they send it again.
@@ -88,7 +88,7 @@ class _Conversation(Struct, kw_only=True, eq=False):
 
 
 def rebuild_turns(exchanges: Iterable[Exchange]) -> tuple[RebuiltTurn, ...]:
-    """Rebuild the turns of one case, sorted by start; those of sub-agents are inside of others."""
+    """Rebuild the turns of one case, sorted by start; those of sub-agents are inside others."""
     conversations: list[_Conversation] = []
     for exchange in _drop_retried(sorted(exchanges, key=lambda one: one.started)):
         messages = exchange.request.messages
@@ -127,7 +127,7 @@ def _drop_retried(exchanges: Sequence[Exchange]) -> list[Exchange]:
 def _find_conversation(
     exchange: Exchange, given: Sequence[HistoryPart], conversations: Sequence[_Conversation]
 ) -> _Conversation | None:
-    """Return the conversation that a call goes on; None if it begins one."""
+    """Return the conversation that a call continues; None if it begins one."""
     candidates = [each for each in conversations if each.last.exchange.started < exchange.started]
     request = exchange.request
     if request.previous is not None:
@@ -155,9 +155,9 @@ def _prefer_trace(found: Sequence[_Conversation], trace: str) -> Sequence[_Conve
 def _find_rewritten(
     candidates: Iterable[_Conversation], given: Sequence[HistoryPart], answered: frozenset[str]
 ) -> list[_Conversation]:
-    """Return the only conversation that a request repeats but for the texts of the assistant.
+    """Return the only conversation that a request repeats, apart from the assistant's texts.
 
-    Frameworks add reasoning to them, or shorten them.
+    Frameworks add reasoning to these, or shorten them.
     """
     outline = make_outline(given)
     if len(outline) == len(given):
@@ -181,7 +181,7 @@ def _contradicts(conversation: _Conversation, answered: frozenset[str]) -> bool:
 
 
 def _choose_longest(found: Sequence[_Conversation]) -> _Conversation | None:
-    """Choose the conversation with the longest history, of equal ones the one waiting longest."""
+    """Choose the conversation with the longest history, and of these the least recent one."""
     return max(found, key=lambda c: (len(c.history), -c.last.exchange.ended), default=None)
 
 
@@ -190,7 +190,7 @@ def _find_handover(
 ) -> _Conversation | None:
     """Return the conversation that another agent takes over after a tool call without a result.
 
-    Its request begins with the question, and then describes in the user's name what happened.
+    Its request begins with the question, followed by user messages that describe what happened.
     """
     for each in reversed(conversations):
         first = each.turns[-1].steps[0]
@@ -255,7 +255,7 @@ def _has_no_id(call: ToolCallPart, result: ToolResponsePart) -> bool:
 
 
 def _assign_subagents(turns: Sequence[RebuiltTurn]) -> None:
-    """Put turns that a tool call started into the step of the call."""
+    """Add turns that a tool call started to the step of that call."""
     for turn in turns:
         for other in turns:
             if other.conversation != turn.conversation and _start_subagent(other, turn):
@@ -298,7 +298,7 @@ def _iterate_texts(value: Json) -> Iterator[str]:
 def make_history(messages: Iterable[SpanMessage]) -> tuple[HistoryPart, ...]:
     """List what messages contain, without instructions and reasoning.
 
-    Texts of the assistant that follow each other are one: clients split and join them.
+    Consecutive texts of the assistant are one: clients split and join them.
     """
     parts: list[HistoryPart] = []
     for message in messages:
@@ -319,7 +319,7 @@ def make_outline(parts: Iterable[HistoryPart]) -> tuple[HistoryPart, ...]:
 
 
 def has_beginning(history: Sequence[HistoryPart], beginning: Sequence[HistoryPart]) -> bool:
-    """Return whether a history goes on from a beginning that is not empty."""
+    """Return whether a history starts with a beginning that is not empty."""
     size = len(beginning)
     return 0 < size < len(history) and tuple(history[:size]) == tuple(beginning)
 
@@ -335,7 +335,7 @@ def drop_beginning(messages: SpanMessages, beginning: Sequence[HistoryPart]) -> 
 
 
 def find_last_question(messages: SpanMessages) -> SpanMessages:
-    """Return the messages from the last run of the user's on; all if there is none."""
+    """Return the messages from the last group of user messages on; all if there is none."""
     end = next((i for i in reversed(range(len(messages))) if _is_question(messages[i])), None)
     if end is None:
         return messages

@@ -1,7 +1,7 @@
 """Exchanges with a model API: what was sent and received, and what it means.
 
 The log keeps what passes through the proxy, on disk beyond a size; threads share it. Messages of
-frameworks are brought into the form of the model APIs. Two forms differ: an answer that is the
+frameworks are converted to those that the model APIs intend. Two differ: an answer that is the
 argument of a tool call (smolagents, Pydantic AI), and tool calls and results that a history repeats
 as text (smolagents).
 """
@@ -76,7 +76,7 @@ def _is_answer(call: ToolCallPart) -> bool:
 
 
 def _convert_answers(messages: SpanMessages) -> SpanMessages:
-    """Make text of the calls that are answers, and drop their results."""
+    """Convert calls that are answers to text, and drop their results."""
     answers = [call for each in messages for call in each.content.calls if _is_answer(call)]
     if not answers:
         return messages
@@ -114,7 +114,7 @@ def _get_answer(call: ToolCallPart) -> str:
 
 
 def _read_text_calls(messages: SpanMessages) -> Iterator[SpanMessage]:
-    """Yield messages with the calls and results that are text as such."""
+    """Yield messages, with calls and results in place of text that lists them."""
     open_calls: tuple[ToolCallPart, ...] = ()
     for message in messages:
         text = message.content.text or ""
@@ -150,7 +150,7 @@ def _make_message(
 
 
 def _split_calls(text: str) -> tuple[str, tuple[ToolCallPart, ...]]:
-    """Split the text of an assistant into what comes before and the calls that it lists."""
+    """Split an assistant's text into the calls that it lists, and the text before them."""
     found = list(_CALLS.finditer(text))
     if not found or len(text) - found[-1].end() > MAX_LITERAL_CHARACTERS:
         return text, ()
@@ -170,7 +170,7 @@ def _split_calls(text: str) -> tuple[str, tuple[ToolCallPart, ...]]:
 
 
 def _read_literal(text: str) -> Json:
-    """Read a Python literal that a model wrote, if its value is one of JSON.
+    """Read a Python literal that a model wrote, if JSON can represent its value.
 
     Raises:
         ValueError, TypeError, SyntaxError, MemoryError, RecursionError: it is not.
@@ -181,19 +181,19 @@ def _read_literal(text: str) -> Json:
 def _split_results(
     text: str, calls: Sequence[ToolCallPart]
 ) -> tuple[tuple[ToolResponsePart, ...], str]:
-    """Split the text of a user into the results of calls and the question after them."""
+    """Split a user's text into the results of calls, and the question after them."""
     start = _RESULTS.match(text) if calls else None
     if start is None:
         return (), text.removeprefix(_TASK)
     given, _, task = text[start.end() :].partition(f"\n{_TASK}")
     lines: list[str] = given.splitlines()
-    # One text holds the results of all calls: without a line for each, all have the whole of it.
+    # One text has the results of all calls; without one line per call, each gets the whole text.
     values: list[Json] = list(lines) if len(lines) == len(calls) else [given] * len(calls)
     pairs = zip(calls, values, strict=True)
     return tuple(ToolResponsePart(name=c.name, id=c.id, value=v) for c, v in pairs), task
 
 
-# No model answers with more; the rest is passed on, and the call counts as incomplete.
+# No model's response is larger; the rest is passed on, and the call counts as incomplete.
 MAX_RESPONSE_BYTES: Final = 64 * 1024**2
 _CONTENT_TYPE, _ENCODING = "content-type", "content-encoding"
 _TRACE_PARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
@@ -211,7 +211,7 @@ class RawExchange(Struct, frozen=True, kw_only=True):
     Attributes:
         case: id of the case that it belongs to; empty without cases.
         trace: id of the trace that it belongs to; empty if the client named none.
-        path: of the API, without the proxy's own beginning and without the query.
+        path: of the API, without the proxy's own prefix and without the query.
         status: HTTP status; 0 if there was no response.
         content_type, encoding: headers of the response.
         started, answered, ended: nanoseconds since 1970: of the request, of the first byte of the
@@ -347,7 +347,7 @@ def _find_error(response: JsonObject) -> str:
 def find_trace_id(request: ServerRequest) -> str:
     """Return the trace that a request belongs to, by its ``traceparent``; empty if it names none.
 
-    Instrumented servers pass on the one of the request that they answer.
+    Instrumented servers pass on the ``traceparent`` of the request that they handle.
     """
     found = _TRACE_PARENT.fullmatch(request.get_header("traceparent").strip())
     return found[1] if found and found[1].strip("0") else ""
@@ -384,8 +384,8 @@ class OpenExchange:
     def add_content(self, chunk: bytes) -> None:
         """Add content of the response, before the client gets it.
 
-        A client asks the next question as soon as it has the last byte, so the end of an exchange
-        is when that byte came in, not when it was passed on.
+        A client sends the next request as soon as it has the last byte, so an exchange ends when
+        that byte arrives, not when it was passed on.
         """
         self.is_cut = self.is_cut or len(self.response) + len(chunk) > MAX_RESPONSE_BYTES
         if not self.is_cut:
@@ -393,7 +393,7 @@ class OpenExchange:
         self.ended = time.time_ns()
 
     def freeze(self, request: bytes, response: bytes) -> RawExchange:
-        """Return the exchange as far as it got."""
+        """Return the exchange as received so far."""
         ended = self.ended or time.time_ns()
         return RawExchange(
             case=self.case,

@@ -30,7 +30,7 @@ class ServerRequest(Struct, frozen=True, kw_only=True):
     """A received request.
 
     Attributes:
-        case: of the address; empty without one.
+        case: id in the address; empty without one.
         route: first part of the path after token and case.
         path: what follows the route, without the query.
         headers: as sent; they hold keys, and are never stored.
@@ -64,7 +64,7 @@ class ServerResponse(Struct, frozen=True, kw_only=True):
 
 
 class RequestHandler(Protocol):
-    """What answers the requests of a server."""
+    """Answers the requests of a server."""
 
     def respond(self, request: ServerRequest) -> ServerResponse:
         """Answer a request; closing the iterator of the body means that the client is gone."""
@@ -139,7 +139,7 @@ class _Connection(BaseHTTPRequestHandler):
         """Print nothing: addresses hold the token."""
 
     def __getattr__(self, name: str) -> object:
-        # One method for all methods of HTTP, which the base class looks up by name.
+        # The base class looks up one method per HTTP method by its name; all are the same.
         if name.startswith("do_"):
             return self._handle
         raise AttributeError(name)
@@ -246,7 +246,7 @@ class _Connection(BaseHTTPRequestHandler):
 
 
 class IncompleteBodyError(Exception):
-    """The body of a response broke off; raised by the iterator of its chunks."""
+    """The body of a response is incomplete; raised by the iterator of its chunks."""
 
 
 def _frame(chunk: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Finds cases of a command that does not read their inputs, so that each asks the same."""
+"""Finds cases whose command does not read their inputs, so that all send the same request."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,12 +11,12 @@ from agentci.record.request_file import RecordedRequest
 
 
 class AskedInput(Struct, frozen=True, kw_only=True):
-    """What became of the input of a case.
+    """Whether and how the input of a case reached the model.
 
     Attributes:
         input: of the case.
-        first_request: digest of what the model was asked first, without ids.
-        is_sent: whether a request has the input.
+        first_request: digest of the first request to the model, without ids.
+        is_sent: whether a request contains the input.
     """
 
     input: str
@@ -25,7 +25,7 @@ class AskedInput(Struct, frozen=True, kw_only=True):
 
 
 def find_asked_input(given: str | None, exchanges: Sequence[Exchange]) -> AskedInput | None:
-    """Return what became of an input; None without an input or a model call."""
+    """Return how an input reached the model; None without an input or a model call."""
     text = _normalize(given or "")
     if not text or not exchanges:
         return None
@@ -56,7 +56,7 @@ def _normalize(text: str) -> str:
 
 
 class InputWatch:
-    """Tells whether the cases of a recording may all ignore their inputs.
+    """Decides whether all cases of a recording may have ignored their inputs.
 
     An input may be the name of a file or be rewritten, so a request without it proves nothing. But
     if the first requests of all cases are equal although the inputs differ, it was ignored.
@@ -73,10 +73,10 @@ class InputWatch:
 
     @property
     def has_difference(self) -> bool:
-        """Whether two cases asked different things."""
+        """Whether the first requests of two cases differ."""
         return len(self._first_requests) > 1
 
     @property
     def are_ignored(self) -> bool:
-        """Whether all cases asked the same, although their inputs differ."""
+        """Whether the first requests of all cases are equal, although their inputs differ."""
         return len(self._inputs) > 1 and not self.has_difference

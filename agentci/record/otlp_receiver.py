@@ -1,8 +1,8 @@
 """Receives the spans and log records of agents that export telemetry, as OTLP over HTTP.
 
-A program finds it by the variables of ``make_export_variables``, or sends the spans of the
-instrumentation that is injected into it (``injected/``). The address holds token and case. Node
-programs write spans to files, as they have no means to send them before they go on.
+A program finds it by the variables of ``make_export_variables``; code that is injected into Python
+programs (``injected/``) sends to it, too. The address contains token and case. Injected code of
+Node programs writes spans to files, as Node cannot send them synchronously.
 """
 
 import json
@@ -31,8 +31,8 @@ INJECTED_ROUTE: Final = "injected"
 MAX_BYTES: Final = 20 * 1024**2
 PROTOBUF: Final = "application/x-protobuf"
 JSON_TYPE: Final = "application/json"
-# Telemetry that CrewAI sends to its maker, about itself and, once per process, about a run. Both
-# have providers of their own, so only injected code sees them, besides what instrumentors record.
+# CrewAI's telemetry for its maker, about itself and, once per process, about a run. Both have
+# providers of their own, so only injected code receives them, in addition to the instrumentors'.
 NOISE_SCOPES: Final = frozenset({"crewai.telemetry", "crewai"})
 _GZIP_BITS: Final = 31
 _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _OUT_OF_RANGE, _UNIMPLEMENTED = 3, 8, 11, 12
@@ -44,7 +44,7 @@ _METRICS: Final = "/v1/metrics"
 _ERRORS: Final = "/errors"
 _MODULES: Final = "/modules"
 MAX_ERRORS: Final = 20
-# Of all cases: the identifiers of spans stay in memory.
+# For all cases together: the identifiers of spans stay in memory.
 MAX_SPANS: Final = 500_000
 TOO_MANY_SPANS: Final = f"more than {MAX_SPANS:,} spans were exported"
 # Settings of exporters, which replace those of the user; other addresses are removed.
@@ -61,7 +61,7 @@ SIGNAL_VARIABLES: Final = frozenset(
     for signal in ("TRACES", "LOGS", "METRICS")
     for name in ("ENDPOINT", "PROTOCOL", "HEADERS")
 )
-# Switches for content, unless the user sets them.
+# Switches that record content, unless the user sets them.
 CONTENT_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CONTENT: Final = {
     CONTENT_VARIABLE: "SPAN_ONLY",
@@ -77,7 +77,7 @@ _CONTENT: Final = {
 
 
 class RefusedExportError(Exception):
-    """An export that cannot be taken, with the HTTP status and the code of ``google.rpc``."""
+    """An export that is refused, with the HTTP status and the code of ``google.rpc``."""
 
     def __init__(self, status: HTTPStatus, code: int, message: str) -> None:
         self.status = status
@@ -86,7 +86,7 @@ class RefusedExportError(Exception):
 
 
 class OtlpReceiver:
-    """Keeps what is exported, by case; thread-safe."""
+    """Stores exports by case; thread-safe."""
 
     def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._lock = threading.Lock()
@@ -100,7 +100,7 @@ class OtlpReceiver:
         self._modules: set[tuple[str, str]] = set()
 
     def respond(self, request: ServerRequest) -> ServerResponse:
-        """Take an export, and answer in the type of the request."""
+        """Store an export, and respond in the content type of the request."""
         kind = request.get_header("content-type").partition(";")[0].strip().lower()
         try:
             rejected = self._receive(request, kind)
@@ -119,12 +119,12 @@ class OtlpReceiver:
             return case in self._refused
 
     def list_errors(self, case: str) -> list[str]:
-        """Return the errors of a case that injected code named."""
+        """Return the errors of a case that injected code reported."""
         with self._lock:
             return list(self._errors.get(case, ()))
 
     def list_modules(self, case: str) -> list[str]:
-        """Return the modules of a case that injected code saw the import of."""
+        """Return the modules whose import injected code reported for a case."""
         with self._lock:
             return [name for owner, name in self._modules if owner == case]
 
@@ -140,7 +140,7 @@ class OtlpReceiver:
         return [dumps_compact(redact(stamp_resources(one, stamp.attributes))) for one in documents]
 
     def _receive(self, request: ServerRequest, kind: str) -> int:
-        """Keep an export; return the number of spans without ids."""
+        """Store an export; return the number of spans without ids."""
         if kind.startswith("application/grpc"):
             message = "gRPC is not supported; set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
             raise RefusedExportError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, _UNIMPLEMENTED, message)
@@ -160,7 +160,7 @@ class OtlpReceiver:
         return self._keep(request.case, _decode(_unpack(request), kind, decoder))
 
     def _keep(self, case: str, document: JsonObject) -> int:
-        """Keep what is new in a document; return the number of spans without ids.
+        """Store what is new in a document; return the number of spans without ids.
 
         Raises:
             RefusedExportError: there are too many spans.
@@ -181,9 +181,9 @@ class OtlpReceiver:
         return rejected
 
     def add_files(self, case: str, folder: Path) -> None:
-        """Keep what processes of a case wrote to files: OTLP JSON or ``{"error": ...}`` per line.
+        """Store what processes of a case wrote to files: OTLP JSON or ``{"error": ...}`` per line.
 
-        A line that is cut off, as the process was killed, and files of other kinds are ignored.
+        A line that is incomplete because the process was killed is ignored, as are other files.
         """
         for path in sorted(folder.glob("*.jsonl")):
             with suppress(OSError, RefusedExportError):
@@ -201,7 +201,7 @@ class OtlpReceiver:
 
 
 def _read_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a regular file, without those that are longer than an export may be.
+    """Yield the lines of a regular file, except those that are longer than an export may be.
 
     Raises:
         OSError: the file is of another kind, or cannot be read.
@@ -309,7 +309,7 @@ def _make_response(kind: str, status: HTTPStatus, content: bytes) -> ServerRespo
 
 
 def _make_success(kind: str, path: str, rejected: int) -> bytes:
-    """Make the response of an export; ``partial_success`` is unset if all was taken."""
+    """Make the response to an export; ``partial_success`` is unset if all spans were stored."""
     message = "spans without trace id or span id were rejected"
     if not rejected or path not in _DECODERS:
         return b"" if kind == PROTOBUF else b"{}"

@@ -51,11 +51,11 @@ WEBSOCKET_MESSAGE: Final = (
 
 
 class RecordingProxy:
-    """Forwards requests to the addresses that the routes stand for; thread-safe.
+    """Forwards requests to the address of their route; thread-safe.
 
     Args:
         upstreams: base URLs by route; the paths of clients follow their suffix.
-        log: what the exchanges are recorded in.
+        log: records the exchanges.
         redactor: learns the keys that pass through.
         report: prints a line, such as that a service cannot be reached.
     """
@@ -174,7 +174,7 @@ class RecordingProxy:
 
 
 class _FinalResponse(http.client.HTTPResponse):
-    """A response; those that only inform come before it, and are skipped."""
+    """A final response; informational ones before it are skipped."""
 
     def _read_status(self) -> tuple[str, int, str]:
         for _ in range(MAX_INFORMATIONAL):
@@ -189,9 +189,9 @@ class _FinalResponse(http.client.HTTPResponse):
 class _Resending(HTTPConnection):
     """A connection that sends a request again if the server closed it in the meantime.
 
-    A server may close a connection while the next request is under way. It has not read that one,
-    so a request on a connection that was used before, to which nothing was answered, is sent once
-    more, on a new one.
+    A server may close an idle connection while the next request is on its way, and then has not
+    read it. So a request on a reused connection that gets no response is sent once more, on a new
+    connection.
     """
 
     response_class = _FinalResponse  # type: ignore[mutable-override]
@@ -212,7 +212,7 @@ class _Resending(HTTPConnection):
         """Return the response."""
         try:
             return super().getresponse()
-        except ConnectionResetError:  # also of one that was closed without an answer
+        except ConnectionResetError:  # also if the server closed it without a response
             if self._again is None:
                 raise
             self._send_again(self._again)
@@ -258,7 +258,7 @@ class _Adapter(requests.adapters.HTTPAdapter):
 def make_api_variables(
     environ: Mapping[str, str], make_url: Callable[[str], str]
 ) -> dict[str, str]:
-    """Make the variables that lead a program to the proxy.
+    """Make the variables that direct a program to the proxy.
 
     Args:
         make_url: makes the proxy's base URL of a route.
@@ -276,7 +276,7 @@ def make_api_variables(
 
 
 def find_upstreams(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the base URL of each route: what its variable names, else the vendor's."""
+    """Return the base URL of each route: that of its variable, else the vendor's."""
     found = {each.route: each.find_upstream(environ) for each in API_VARIABLES}
     return {route: upstream for route, upstream in found.items() if upstream}
 
@@ -293,7 +293,7 @@ def _explain_failure(error: Exception, upstream: str) -> str:
 
 
 def _parse_length(text: str) -> int | None:
-    """Parse a ``Content-Length``; None if it is not one, and then the body is sent in chunks."""
+    """Parse a ``Content-Length``; None if it is invalid: the body is then sent in chunks."""
     is_number = text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
     return int(text) if is_number else None
 

@@ -1,6 +1,6 @@
 """The cases to record, from JSON Lines, YAML or an ADK eval set, and what was recorded of a case.
 
-Of a recorded case, it is found whether it can be evaluated.
+That includes whether a recorded case can be evaluated.
 """
 
 import json
@@ -43,8 +43,8 @@ class RecordCase(Struct, frozen=True, kw_only=True):
     """A case to record.
 
     Attributes:
-        id: unique in the file; of its position if the file gives none.
-        input: what the agent is asked; None if the command itself knows.
+        id: unique in the file; its position if the file gives none.
+        input: what the agent is asked; None if only the command knows.
         is_named: whether the file gives the id.
     """
 
@@ -88,12 +88,12 @@ def read_cases(data: bytes, *, file: str, needs_input: bool = False) -> tuple[Re
 
 
 def fold_id(case: str) -> str:
-    """Return what the ids of two cases must not share: some systems ignore the case of names."""
+    """Return an id in the form that must be unique: some systems ignore the case of file names."""
     return case.casefold()
 
 
 def describe_equal_ids(case: str, other: str) -> str:
-    """Describe that an id is that of another case, or differs only in upper and lower case."""
+    """Describe an id that equals another, perhaps except for upper and lower case."""
     if case == other:
         return f"duplicate id {quote_name(case)}"
     return (
@@ -136,7 +136,7 @@ def _read_json_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
 
 
 def _is_eval_set(data: bytes) -> bool:
-    """Return whether JSON looks like an ADK eval set, or like the older file with queries."""
+    """Return whether JSON looks like an ADK eval set, or its older format with queries."""
     start = data.removeprefix(BOM_UTF8).lstrip()[:1]
     return (start == b"{" and b'"eval_cases"' in data) or (start == b"[" and b'"query"' in data)
 
@@ -160,10 +160,10 @@ def _read_yaml_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
 
 
 def _describe_missing_input(value: Json, number: int, *, is_needed: bool) -> str:
-    """Say that a case has no input, and which key was probably meant.
+    """Describe a case without an input, and suggest the key that was probably meant.
 
     Args:
-        is_needed: whether the command has ``{input}``; else it is only wrong to misspell the key.
+        is_needed: whether the command has ``{input}``; else only a misspelled key is an error.
     """
     found = ""
     if isinstance(value, Mapping):
@@ -178,7 +178,7 @@ def _describe_missing_input(value: Json, number: int, *, is_needed: bool) -> str
 
 
 def _read_case(value: Json, number: int) -> RecordCase | str:
-    """Return the case, or what is wrong with it."""
+    """Return the case, or a message if it is invalid."""
     if not isinstance(value, Mapping):
         return f"case {number} is {JSON_TYPE_NAMES[type(value)]}, not an object"
     given, text = value.get("id"), value.get("input")
@@ -211,7 +211,7 @@ INJECTED: Final = "injected telemetry"
 NO_ACTIVITY: Final = "no agent activity was recorded"
 
 
-# Of traces and what is in them: ids and times, and what is named by ids.
+# Ids, times, and names made from ids, of traces and their parts.
 _RUN_FIELDS: Final = frozenset(
     {
         *("id", "key", "conversation", "trace_id", "span_id", "call_id", "parent", "place"),
@@ -277,7 +277,7 @@ def _read_lines(lines: Iterable[str]) -> tuple[list[Trace], int]:
 
 
 def are_equal_runs(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether agentci reads the same in lines, apart from ids and times."""
+    """Return whether two recordings are equal as agentci reads them, apart from ids and times."""
     try:
         found, known = _read_lines(one), _read_lines(other)
     except RecordingError:
@@ -292,7 +292,7 @@ def _describe_runs(traces: Sequence[Trace], cases: int) -> tuple[int, list[str]]
 def _drop_ids(value: object) -> Json:
     """Return a value without the ids and times that differ between equal runs.
 
-    Objects in it are what tools got and returned, which stay as they are.
+    Objects in it are arguments and results of tools, which stay as they are.
     """
     if isinstance(value, Struct):
         return {
@@ -345,8 +345,8 @@ class RecordingChoice(Struct, frozen=True, kw_only=True):
     """The lines to keep of a case.
 
     Attributes:
-        source: what they are from.
-        reason: why, if there was a choice; else empty.
+        source: where they are from.
+        reason: of the choice; empty if there was none.
     """
 
     lines: tuple[str, ...]
@@ -365,9 +365,9 @@ def choose_recording(
 
     Args:
         exported: telemetry that the agent exports by itself.
-        injected: telemetry of what is installed with the agent. It may repeat what the agent's own
-            instrumentation has, so it is only chosen if its calls and answers are just those that
-            the proxy saw.
+        injected: telemetry of what is installed with the agent. It may repeat that of the agent's
+            own instrumentation, so it is chosen only if its calls and answers are exactly those
+            that the proxy saw.
     """
     seen = summarize_lines(by_proxy)
     choice = RecordingChoice(lines=tuple(by_proxy), summary=seen)
@@ -407,7 +407,7 @@ def _compare_sources(
 
 
 def _find_difference(seen: TraceSummary, sent: TraceSummary, *, is_exact: bool) -> str:
-    """Return what the telemetry has not; empty if it has all that the proxy saw."""
+    """Describe what the telemetry lacks; empty if it has all that the proxy saw."""
     has_all = (
         sent.complete_turns == seen.complete_turns
         and sent.tool_calls >= seen.tool_calls

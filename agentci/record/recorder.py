@@ -1,4 +1,4 @@
-"""Runs an agent, once or once per case, and turns what it sent to models into traces."""
+"""Runs an agent, once or once per case, and converts its model calls to traces."""
 
 import os
 import re
@@ -86,15 +86,15 @@ class RecordOrder:
         command: program and arguments; ``{input}`` stands for the input of a case.
         cases: one process each; without a file, one unnamed case.
         environ: the environment of the command.
-        redactor: keys to keep out.
-        recorded: requests to answer by an earlier recording, by file name of the case; None to
-            ask the models.
+        redactor: removes keys.
+        recorded: requests to answer from an earlier recording, by file name of the case; None to
+            call the models.
         fallback: whether requests that are not in that recording go to the models.
         shares_terminal: whether a single command without an input keeps stdin and the terminal.
-        is_injected: whether Python and Node programs also send the spans of what is installed.
+        is_injected: whether code is injected that sends the spans of installed instrumentation.
         report: prints a line of progress.
         keep: stores what was recorded when a case ends; one call at a time.
-        is_stopped: whether a signal asked to end.
+        is_stopped: whether a signal has interrupted the recording.
     """
 
     command: tuple[str, ...]
@@ -116,23 +116,23 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
 
     Attributes:
         case: its id; empty without cases.
-        lines: of OTLP JSON, which say so if the case is not complete.
+        lines: OTLP JSON; those of an incomplete case are marked as such.
         incomplete: why it cannot be evaluated; empty if it can.
-        source: what the lines are from; empty without lines.
-        reason: why, if there was a choice; else empty.
+        source: where the lines are from; empty without lines.
+        reason: of the choice of the source; empty if there was none.
         exit_code: of the command; None if it was stopped or not started.
         model_calls: number of calls that reached the proxy.
-        other_requests: those that asked no model, by method and path.
+        other_requests: requests that call no model, by method and path.
         requests: content of the file with its requests and responses; empty if there are none.
         misses: requests that were not in the earlier recording.
-        failure: what a service answered to the last call that failed.
-        injection_errors: of the code that was injected; the agent went on.
+        failure: response of a service to the last failed call.
+        injection_errors: of injected code; they do not stop the agent.
         unrecorded: the service that the agent seems to use, which the proxy does not record.
-        unset_keys: variables with keys that it may need; empty if there was no need or any is set.
-        asked: what became of the input of the case; None without an input or a model call.
-        question: what the model was asked first.
-        ignores_input: whether all cases asked that, although their inputs differ.
-        lacks_input: whether the case has none, so that its command gets none.
+        unset_keys: variables with keys that it may need; empty if it needs none or any is set.
+        asked: how its input reached the model; None without an input or a model call.
+        question: the first question to the model.
+        ignores_input: whether all cases have this question, although their inputs differ.
+        lacks_input: whether the case has no input.
         is_input_unread: whether the command has no ``{input}``, and read nothing from stdin.
         output: end of what the command printed, if it was captured.
     """
@@ -162,7 +162,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
 
     @property
     def has_activity(self) -> bool:
-        """Whether a model was called, or telemetry came in."""
+        """Whether a model was called, or telemetry received."""
         return bool(self.model_calls or self.source)
 
     @property
@@ -185,7 +185,7 @@ def record(order: RecordOrder) -> tuple[RecordedCase, ...]:
         replay = _make_replay(order, log, proxy)
         sources = _Sources(log, OtlpReceiver(), OtlpReceiver(), replay)
         router = _Router(sources, replay or proxy)
-        # What Node programs write there still has keys.
+        # The files that Node programs write there still contain keys.
         with serve_requests(router) as address, make_transient_folder("agentci-spans-") as folder:
             recorder = _Recorder(order, sources, address, folder)
             with ThreadPoolExecutor(order.jobs) as pool:
@@ -203,7 +203,7 @@ def record(order: RecordOrder) -> tuple[RecordedCase, ...]:
 
 
 def _drop_unnamed(found: RecordedCase) -> RecordedCase:
-    """Drop what belongs to no test of a pytest run, unless it called models.
+    """Drop what belongs to no test of a pytest run, unless it has model calls.
 
     Telemetry does not say to which test it belongs, and the proxy saw the same.
     """
@@ -238,8 +238,8 @@ class _Sources(NamedTuple):
 class _Router:
     """Passes exports of telemetry to the receivers, and other requests to the proxy.
 
-    A process of a pytest run has an address of its own, and names each test when it begins. The
-    requests of servers can name their case in the header ``baggage``.
+    Each process of a pytest run has its own address, and names each test when it begins. Requests
+    of servers can name their case in the header ``baggage``.
 
     Attributes:
         named: cases that requests named.
@@ -363,7 +363,7 @@ class _Recorder:
             variables[INPUT_VARIABLE] = case.input
         variables |= make_export_variables(environ, self._address.make_url(case.id, ROUTE))
         outer = drop_signal_variables(environ)
-        outer.pop(PYTEST_TEST_VARIABLE, None)  # of a test that runs agentci
+        outer.pop(PYTEST_TEST_VARIABLE, None)  # set if a test runs agentci
         return {**outer, **variables}
 
     def collect(
@@ -375,7 +375,7 @@ class _Recorder:
         output: str = "",
         seconds: float = 0.0,
     ) -> RecordedCase:
-        """Return what was recorded of a case up to now."""
+        """Return what has been recorded of a case so far."""
         parsed = list(parse_exchanges(self._log.list_exchanges(case.id)))
         exchanges = [one for one in parsed if one.api is not other_requests]
         others = [one for one in parsed if one.api is other_requests]
@@ -483,8 +483,8 @@ def _find_incomplete_reason(
 ) -> str:
     """Return why a case cannot be evaluated; empty if it can.
 
-    How the command ends counts for a case that is a process of its own. One that is stopped
-    without cases, as a server is, has what it recorded.
+    The exit code counts only if the case is a process of its own. A command without cases that is
+    stopped, such as a server, is complete with what it recorded.
     """
     reason = misses[0] if misses else ""
     if exit_code is None:
@@ -521,14 +521,14 @@ def _make_pytest_variables(environ: Mapping[str, str], address: ServerAddress) -
 def make_injection_variables(
     environ: Mapping[str, str], url: str, spans_folder: str
 ) -> dict[str, str]:
-    """Make the variables by which programs run the code of ``injected/``.
+    """Make the variables that inject the code of ``injected/`` into programs.
 
     Args:
-        url: where Python programs send spans to.
+        url: where Python programs send spans.
         spans_folder: where Node programs write them.
     """
     folder = _find_injected_folder()
-    # Before the folder of another `sitecustomize`, which the injected one runs.
+    # Before the folder of the environment's own `sitecustomize`, which the injected one runs.
     folders = filter(None, (folder, environ.get("PYTHONPATH")))
     variables = {
         INJECTED_URL_VARIABLE: url,

@@ -15,7 +15,7 @@ from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import name_failed_recording
 from agentci.recordings.telemetry import semconv
 
-# Of a recording that failed, an older file is kept.
+# After a failed recording, an older file is kept.
 FileOutcome: TypeAlias = Literal["written", "kept", "none"]
 
 
@@ -37,7 +37,7 @@ def find_recording_path(given: str, workspace: Workspace) -> ResolvedPath:
 
 
 class EarlierRecording:
-    """The lines of a recording that is made again.
+    """The lines of the file that a recording replaces or completes.
 
     Args:
         lines: of the file; empty if there is none.
@@ -79,7 +79,7 @@ class EarlierRecording:
         """Return the lines of other cases.
 
         Args:
-            named: whether lines of no case are left out.
+            named: whether lines without a case are left out.
         """
         known = frozenset(cases)
         return [
@@ -89,7 +89,7 @@ class EarlierRecording:
         ]
 
     def sort(self, lines: Sequence[str]) -> list[str]:
-        """Return lines in the order that they or other lines of their cases have; new ones last."""
+        """Return lines in their earlier order, or that of their cases; new ones last."""
         places: dict[str | frozenset[str], int] = {}
         for number, (line, cases) in enumerate(zip(self._lines, self._cases, strict=True)):
             places.setdefault(line, number)
@@ -104,7 +104,7 @@ class EarlierRecording:
 
 
 class _LineContent(NamedTuple):
-    """What a line holds.
+    """The cases of a line, and whether they can be evaluated.
 
     Attributes:
         cases: ids of the cases that it belongs to.
@@ -133,9 +133,9 @@ def _read_line(line: str) -> _LineContent:
 class RecordingWriter:
     """Writes the lines of cases when they end, so that a recording that is killed has them.
 
-    A recording that fails leaves an older file as it is. Its lines are written where ``agentci
-    run`` reads them instead, until a later recording succeeds. The file is locked until the
-    recording ends, see ``is_being_recorded``.
+    A recording that fails leaves an older file unchanged. Its lines are written to another file,
+    which ``agentci run`` reads instead until a later recording succeeds. The file is locked until
+    the recording ends, see ``is_being_recorded``.
 
     Args:
         part: the only cases that are recorded; the others of the file stay. None for all.
@@ -200,7 +200,7 @@ class RecordingWriter:
             is_complete: of each case, whether it can be evaluated.
 
         Returns:
-            What became of the file.
+            Whether the file was written, or an older one kept.
 
         Raises:
             InputError: the file cannot be written.
@@ -219,7 +219,7 @@ class RecordingWriter:
         return outcome
 
     def _write_failed(self, lines: Sequence[str]) -> None:
-        """Write what is to be read instead of the file."""
+        """Write the lines of a failed recording, which are read instead of the file."""
         folder = self._failed.path.parent
         try:
             make_folder(folder, self._workspace.root)
@@ -231,7 +231,7 @@ class RecordingWriter:
         self._write(self._failed, self._earlier.sort([*lines, *kept]))
 
     def _end_failed(self, lines: Sequence[str]) -> None:
-        """Remove what is read instead of the file, unless other cases failed there."""
+        """Remove the file of a failed recording, unless it has other incomplete cases."""
         others = self._list_failed_others()
         if others and EarlierRecording(others).has_incomplete_runs:
             self._write(self._failed, self._earlier.sort([*lines, *others]))
@@ -243,7 +243,7 @@ class RecordingWriter:
                 self._remove_empty_folder()
 
     def _list_failed_others(self) -> list[str] | None:
-        """Return the lines of other cases that an earlier recording failed with; None if none."""
+        """Return the other cases' lines of an earlier failed recording; None if there is none."""
         if self._part is None or not is_file(self._failed.path):
             return None
         failed = EarlierRecording.read(self._failed, self._workspace)

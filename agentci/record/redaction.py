@@ -33,7 +33,7 @@ class RecordingRedactor:
 
     Args:
         known: the secrets of this run; keys that are found are added to them.
-        patterns: regular expressions of the user, of what else to remove.
+        patterns: regular expressions of the user for further text to remove.
 
     Raises:
         InputError: a pattern is not a regular expression.
@@ -47,7 +47,7 @@ class RecordingRedactor:
         self._shapes = re.compile("|".join(f"(?:{each})" for each in shapes))
 
     def learn_variables(self, environ: Mapping[str, str]) -> None:
-        """Add the values of variables whose names are those of keys."""
+        """Add the values of variables whose names mark them as keys."""
         for name, value in environ.items():
             if _SECRET_NAME.search(name):
                 self._learn(value)

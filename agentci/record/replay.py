@@ -54,14 +54,14 @@ PLACEHOLDER_KEY: Final = "replay"
 PLACEHOLDER_ENDPOINT: Final = "https://replay.invalid"
 MAX_SHOWN: Final = 80
 _PROJECT: Final = re.compile(r"/projects/[^/]+/locations/[^/]+(?=/publishers/)")
-# Fields with ids, which clients and services make up for each run.
+# Fields with ids, which clients and services generate for each run.
 _ID_FIELDS: Final = frozenset(
     {
         *("id", "call_id", "tool_call_id", "tool_use_id", "previous_response_id", "item_id"),
         *("conversation", "toolCallId", "response_id"),
     }
 )
-# Fields that do not change what a model answers.
+# Fields that do not change a model's answer.
 _IGNORED_FIELDS: Final = frozenset(
     {
         *("stream", "stream_options", "user", "metadata", "safety_identifier"),
@@ -76,11 +76,11 @@ class ReplayingProxy:
     Args:
         recorded: by file name of the case.
         fallback: forwards the other requests; None refuses them.
-        log: what the exchanges are recorded in, as if a model had answered.
+        log: records the exchanges, as if a model had answered.
         report: prints a line for each request that is not in the recording.
 
     Attributes:
-        misses: the same lines, by case.
+        misses: these lines, by case.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ReplayingProxy:
 
 
 class ReplayedCase:
-    """The recorded requests of a case, found by what they ask."""
+    """The recorded requests of a case, found by their content."""
 
     def __init__(self, requests: Sequence[RecordedRequest]) -> None:
         self.requests = requests
@@ -147,14 +147,14 @@ class ReplayedCase:
             self._by_key[make_request_key(each)].append(each)
 
     def take(self, asked: RecordedRequest) -> RecordedRequest | None:
-        """Return the next recorded request that is equal; the last of them again and again."""
+        """Return the next equal recorded request; after the last one, that one again."""
         waiting = self._by_key.get(make_request_key(asked))
         if not waiting:
             return None
         return waiting.popleft() if len(waiting) > 1 else waiting[0]
 
     def find_closest(self, asked: RecordedRequest) -> RecordedRequest | None:
-        """Return the recorded request of the same path that is equal for longest."""
+        """Return the recorded request of the same path that differs last."""
         same = [each for each in self.requests if _name_path(each) == _name_path(asked)]
         return max(same, key=lambda each: _count_equal_messages(each, asked), default=None)
 
@@ -185,7 +185,7 @@ def make_key_variables(
     """Make placeholders for the keys that are not set, and for the endpoint of Azure OpenAI.
 
     Args:
-        recorded: what is replayed; Azure's variables are only added if it was asked.
+        recorded: what is replayed; Azure's variables are only added if it was called.
     """
     paths = (request.path for case in recorded.values() for request in case.requests)
     is_azure = any(path.startswith(AZURE_PATH) for path in paths)
@@ -205,7 +205,7 @@ def _list_unset_keys(
 
 
 def find_unset_keys(environ: Mapping[str, str], output: str) -> tuple[str, ...]:
-    """Find the keys that a command may miss: those that it names, or all if none is set.
+    """Find the keys that a command may lack: those that it names, or all if none is set.
 
     Args:
         output: what the command printed.
@@ -238,21 +238,21 @@ def _make_response(
 
 
 def _name_path(request: RecordedRequest) -> str:
-    """Return method and path, the same for streams and in all projects of Vertex AI."""
+    """Return method and path, equal with and without streaming and in all Vertex AI projects."""
     path = request.path.replace(":streamGenerateContent", ":generateContent")
     path = _PROJECT.sub("", path)
     return f"{request.method} {path}"
 
 
 def make_request_key(request: RecordedRequest) -> str:
-    """Return what is equal for requests that ask the same."""
+    """Return a key that is equal for equivalent requests."""
     neutral = json.dumps(_make_neutral(request.body), sort_keys=True)
     # A digest: a request repeats all messages of the one that it continues.
     return hashlib.sha256(f"{_name_path(request)} {neutral}".encode()).hexdigest()
 
 
 def _make_neutral(body: JsonObject) -> JsonObject:
-    """Return a body with ids numbered, and without what does not matter."""
+    """Return a body with ids numbered, and without fields that do not matter."""
     ids: dict[str, str] = {}
     content = {name: value for name, value in body.items() if name not in _IGNORED_FIELDS}
     if isinstance(contents := content.get("contents"), list):

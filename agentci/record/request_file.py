@@ -1,8 +1,8 @@
-"""The requests and responses of a recording as files: one per case, made to be read as a diff.
+"""The requests and responses of a recording as files: one per case, with readable diffs.
 
-A request that goes on from an earlier one holds only what is new: ``continues`` is the number of
-that one, ``request`` the fields that differ, of its list of messages only the added ones, and
-``without`` the names of fields that it lacks. There are no headers, times or addresses.
+A request that continues an earlier one has only what is new: ``continues`` is the number of the
+earlier one, ``request`` the fields that differ (of the messages, only those added), and ``without``
+the names of fields that it lacks. There are no headers, times or addresses.
 """
 
 import json
@@ -27,7 +27,7 @@ FORMAT: Final = "agentci-requests"
 VERSION: Final = 1
 UNNAMED: Final = "run"
 SUFFIX: Final = ".json"
-# Of all requests of a file, each with all that it continues: more than a long conversation has.
+# Limit for all requests of a file, in full: more than a long conversation has.
 MAX_WHOLE_BYTES: Final = 1024**3
 MAX_NAME: Final = 200
 # Windows has no files of these names, whatever their suffix.
@@ -42,11 +42,11 @@ _LINE_ENDS: Final = re.compile(r"\n\s*")
 
 
 class RecordedRequest(Struct, frozen=True, kw_only=True):
-    """A request and the response to give when it is made again.
+    """A request, and the response to it in a replay.
 
     Attributes:
         path: of the API, without the base URL.
-        body: empty for a request without one.
+        body: empty if the request has none.
     """
 
     method: str
@@ -56,7 +56,7 @@ class RecordedRequest(Struct, frozen=True, kw_only=True):
 
 
 def make_file_name(case: str) -> str:
-    """Return the name of the file of a case: another one for each, and allowed on all systems."""
+    """Return the file name of a case: unique, and allowed on all systems."""
     name = quote(case, safe=" ()+,=@") or UNNAMED
     if len(name) > MAX_NAME:
         digest = blake2b(case.encode("utf-8", "replace"), digest_size=8).hexdigest()
@@ -69,7 +69,7 @@ def make_file_name(case: str) -> str:
 def select_requests(
     exchanges: Iterable[Exchange], redact: Callable[[JsonObject], JsonObject]
 ) -> tuple[RecordedRequest, ...]:
-    """Return the requests with a whole response, in their order.
+    """Return the requests with a complete response, in their order.
 
     Args:
         redact: removes keys.
@@ -103,7 +103,7 @@ def format_requests(found: Sequence[RecordedRequest]) -> str:
 
 
 def _find_base(earlier: Sequence[RecordedRequest], request: RecordedRequest) -> int | None:
-    """Return the number of the last request whose messages are the start of this one's."""
+    """Return the number of the last request with whose messages this one's start."""
     field = _find_list_field(request.body)
     if field is None:
         return None
@@ -193,7 +193,7 @@ def write_requests(
     """Write the file of a case.
 
     Args:
-        keeps_older: whether a file that exists stays as it is.
+        keeps_older: whether an existing file is kept.
 
     Raises:
         InputError: it cannot be written.
@@ -218,7 +218,7 @@ def remove_other_cases(folder: ResolvedPath, cases: Iterable[str]) -> None:
 
 
 def _is_requests_file(path: Path) -> bool:
-    """Return whether agentci wrote a file; a link may lead to a device that never ends."""
+    """Return whether agentci wrote a file; links are not followed: a device may never end."""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -226,5 +226,5 @@ def _is_requests_file(path: Path) -> bool:
 
 
 def list_request_files(folder: ResolvedPath) -> Sequence[Path]:
-    """List the files of a folder that may hold requests; none if there is no such folder."""
+    """List the files of a folder that may have requests; none if the folder does not exist."""
     return sorted(folder.path.glob(f"*{SUFFIX}")) if folder.path.is_dir() else ()

@@ -30,13 +30,13 @@ _INTERNAL, _CLIENT, _ERROR = 1, 3, 2
 
 
 class CaseStamp(Struct, frozen=True, kw_only=True):
-    """What the spans of a case carry, so that they are one case.
+    """Attributes that join the spans of a case.
 
     Attributes:
         id: joins all traces of the case; empty for none.
-        is_eval_case: whether the id is that of an eval case, and not made up.
-        input: of the case, if it is of a file; None if not.
-        run: sets its spans apart from those of another recording of the case; empty for none.
+        is_eval_case: whether the id is that of an eval case, and not generated.
+        input: of the case, if it is from a file, else None.
+        run: tells its spans from those of another recording of the case; empty for none.
     """
 
     id: str = ""
@@ -46,7 +46,7 @@ class CaseStamp(Struct, frozen=True, kw_only=True):
 
     @property
     def attributes(self) -> dict[str, str]:
-        """Attributes of the resource."""
+        """Return the attributes of the resource."""
         if not self.id:
             return {}
         named = {semconv.SESSION_NAME: self.id}
@@ -68,11 +68,11 @@ def write_turns(
 ) -> Iterator[str]:
     """Write each turn as one trace, on a line of OTLP JSON.
 
-    The turns of a conversation are one case. A trace has the id that the client named, if it is of
-    no other turn.
+    The turns of a conversation are one case. A trace has the id that the client named, unless
+    another turn has it.
 
     Args:
-        seed: random bytes of the recording and the case, from which ids are made.
+        seed: random bytes of the recording and the case, from which ids are derived.
         redact: removes keys.
     """
     used: set[str] = set()
@@ -98,7 +98,7 @@ def mark_incomplete(
 ) -> tuple[str, ...]:
     """Note in the lines of a case why they cannot be evaluated.
 
-    A case without lines becomes one with its question, so that it is not just missing.
+    A case without lines gets a turn with its question, so that it is not just missing.
     """
     attributes = {semconv.INCOMPLETE: reason}
     found = [document for line in lines if (document := parse_body(line.encode())) is not None]

@@ -90,7 +90,7 @@ class FileLocator:
         from agentci.evaluators import evaluator_type  # noqa: PLC0415 (loads pydantic)
         from agentci.evaluators.registry import ENTRY_POINT_GROUP  # noqa: PLC0415 (likewise)
 
-        found = plugins.named(ENTRY_POINT_GROUP, name)
+        found = plugins.load_plugin(ENTRY_POINT_GROUP, name)
         if found is None:
             return None
         if not evaluator_type.is_evaluator_type(found):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.plugins import load_all_plugins, make_plugin_error, named
+from agentci._util.plugins import load_all_plugins, load_plugin, make_plugin_error
 from agentci.errors import InputError
 
 GROUP = "agentci.test_things"
@@ -31,12 +31,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class TestEntryPoints:
     def test_plugins_are_found_by_name(self, site: Path) -> None:
         install(site, "ext-one", "thing = ext_one:THING\nother = ext_one:THING")
-        assert named(GROUP, "thing") == 7
+        assert load_plugin(GROUP, "thing") == 7
         assert load_all_plugins(GROUP) == {"other": 7, "thing": 7}
 
     def test_unknown_name_gives_no_plugin(self, site: Path) -> None:
         install(site, "ext-two", "thing = ext_two:THING")
-        assert named(GROUP, "thimg") is None
+        assert load_plugin(GROUP, "thimg") is None
         assert load_all_plugins("agentci.nothing") == {}
 
     @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ class TestEntryPoints:
     ) -> None:
         sys.modules.pop("ext_three", None)
         install(site, "ext-three", "thing = ext_three:THING", module=module)
-        for load in (partial(named, GROUP, "thing"), partial(load_all_plugins, GROUP)):
+        for load in (partial(load_plugin, GROUP, "thing"), partial(load_all_plugins, GROUP)):
             with pytest.raises(InputError) as error:
                 load()
             (problem,) = error.value.problems
@@ -67,7 +67,7 @@ class TestEntryPoints:
         install(site, "ext-four", "thing = ext_four:THING")
         install(site, "ext-five", "thing = ext_five:THING")
         with pytest.raises(InputError) as error:
-            named(GROUP, "thing")
+            load_plugin(GROUP, "thing")
         assert error.value.problems[0].message == (
             "the package ext-five and the package ext-four both provide 'thing'"
             " for agentci.test_things"

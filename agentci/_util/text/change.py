@@ -34,7 +34,7 @@ class ArgumentChange(Struct, frozen=True):
 
 
 def list_changes(before: Json, after: Json, path: str = "") -> Iterator[ArgumentChange]:
-    """Yield what differs of two values, leaf by leaf, with paths like ``guests[0].name``."""
+    """Yield the differences of two values, leaf by leaf, with paths like ``guests[0].name``."""
     old, new = dict(list_leaves(before, path)), dict(list_leaves(after, path))
     for name in dict.fromkeys((*old, *new)):
         if name not in new:
@@ -88,7 +88,7 @@ def format_changes(name: str, changes: Sequence[ArgumentChange]) -> str:
 
 
 def sort_by_size(changes: Sequence[ArgumentChange]) -> list[ArgumentChange]:
-    """Put first what has the numbers that changed by the largest factor."""
+    """Put the changes first whose numbers changed by the largest factor."""
     return sorted(changes, key=_measure_change, reverse=True)
 
 

@@ -1,7 +1,7 @@
 """Formats numbers, the same way in all reports.
 
-Scores and their changes have two decimals, rates none: 0.91, \u22120.04, 98%. They get more where
-these would hide a difference that decides.
+Scores and their changes have two decimals, rates none: 0.91, \u22120.04, 98%. They have more where
+a difference that matters would be hidden otherwise.
 """
 
 import math
@@ -37,10 +37,7 @@ def format_signed(value: float, digits: int = 2) -> str:
 
 @lru_cache(maxsize=4096)
 def format_score(score: float, threshold: float | None = None) -> str:
-    """Format ``0.58``: two decimals, or more, so that it is not taken for another.
-
-    What is not 0 or 1 does not look so, and what is below ``threshold`` looks below it.
-    """
+    """Format ``0.58``: two decimals, or as many as tell it from 0, 1 and ``threshold``."""
     return format_number(score, _find_fewest_digits(2, lambda d: _is_faithful(score, threshold, d)))
 
 
@@ -77,7 +74,7 @@ def format_distinct(value: float, threshold: float) -> tuple[str, str]:
 
 
 def format_percent(rate: float) -> str:
-    """Format ``98%``: no decimals, or as many as what is not 0% or 100% needs to not look so."""
+    """Format ``98%``: no decimals, or as many as tell it from 0% and 100%."""
     digits = _find_fewest_digits(
         0, lambda d: (_format_percent(rate, d) in ("0%", "100%")) == (rate in (0.0, 1.0))
     )

@@ -94,8 +94,8 @@ class TooManyBracesError(Exception):
     """A text has so many braces or escapes that its JSON takes too long to find."""
 
 
-# Characters that may be parsed for each one of a text before a search for JSON ends, and the
-# number of characters that take as long to parse as an error does to be raised.
+# How many characters a search for JSON may parse per character of a text, and how many take as
+# long to parse as raising an error.
 MAX_PARSED_PER_CHARACTER: Final = 100
 ERROR_CHARACTERS: Final = 100
 # An object that is nested too deeply has at least as many characters.
@@ -107,8 +107,8 @@ _ESCAPES: Final = re.compile(r"(?:\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))++")
 def find_json_objects(text: str) -> Iterator[JsonObject]:
     """Find all JSON objects in a text, also in other JSON and in its strings of any level.
 
-    Every brace is tried, so that no other reading of the text around an object hides it. Of a key
-    that appears twice, once the last and once the first value is used.
+    Every brace is tried, so that no other reading of the text around an object hides it. An object
+    with a key that appears twice is yielded with the last value, and again with the first.
 
     Raises:
         TooManyBracesError: it takes too long.
@@ -124,7 +124,7 @@ def find_json_objects(text: str) -> Iterator[JsonObject]:
             left -= cost
             if left < 0:
                 raise TooManyBracesError
-        # The contents of all strings stand in the text without one level of escapes.
+        # Without one level of escapes, objects in strings are objects in the text.
         before, text = text, _ESCAPES.sub(_unescape, text)
 
 
@@ -146,7 +146,7 @@ def _parse_at_braces(text: str) -> Iterator[tuple[list[JsonObject], int]]:
             value, end = decoder.raw_decode(text, start)
             objects = [value, *first_of_keys]
         except json.JSONDecodeError as error:
-            # An error counts the lines before it.
+            # Raising the error takes time to count the lines before it.
             end = error.pos + start // 10
         except RecursionError:
             end = start + DEEP_CHARACTERS
@@ -571,7 +571,7 @@ class _Text:
         self.skip()
 
     def read_value(self) -> Json:
-        """Read the value at the position, which the window is extended for."""
+        """Read the value at the position; extends the window as needed."""
         self.next_character()
         while True:
             value: Json
@@ -596,7 +596,7 @@ class _Text:
         return rest is not None and rest.end() == len(self._window)
 
     def _extend(self) -> bool:
-        """Double the rest of the window, so that a long value is parsed a few times only."""
+        """Double the rest of the window, so that a long value is parsed only a few times."""
         rest = self._window[self._position :]
         parts, size = [rest], 0
         for chunk in self._chunks:

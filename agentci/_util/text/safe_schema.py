@@ -19,11 +19,11 @@ REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 MAX_MESSAGE: Final = 200
 # Keywords that are applied in one check; references can make their number grow exponentially.
 MAX_STEPS: Final = 100_000
-# Levels of a schema, and keywords inside of each other while it is applied: jsonschema and its
-# registry, which is not Python code, must not reach the interpreter's limit of recursion.
+# Levels of a schema, and of keywords while it is applied: jsonschema and its registry, which is
+# native code, must not reach the interpreter's recursion limit.
 MAX_SCHEMA_DEPTH: Final = 64
 MAX_NESTED_KEYWORDS: Final = 200
-# Keywords that look at what their neighbours applied, so that those are counted first.
+# Keywords that depend on the results of their neighbours, which must be counted first.
 LAST_KEYWORDS: Final = ("unevaluatedItems", "unevaluatedProperties")
 
 
@@ -67,7 +67,7 @@ class SafeSchema:
 
 
 class _StepCounter(threading.local):
-    """Counts the keywords that the check of one value applies, in all and inside of each other."""
+    """Counts the keywords that the check of one value applies: in total, and nested."""
 
     count = depth = 0
 

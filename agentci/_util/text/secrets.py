@@ -20,16 +20,16 @@ HIDDEN: Final = "***"
 MIN_SECRET_CHARACTERS: Final = 6
 # Characters of a line of Base64 in mail and from `base64`.
 BASE64_LINE: Final = 76
-# How often JSON with a secret may stand in JSON, besides what programs print.
+# How many levels of JSON may surround JSON with a secret, besides the JSON that programs print.
 NESTED_JSON: Final = 2
-# Of a truncated secret, at most fewer characters than this stay readable.
+# A shorter part of a truncated secret stays readable.
 MIN_PART_CHARACTERS: Final = 4
 
 T = TypeVar("T")
 
 
 class Redactor:
-    """The secrets of a run, which grow while it reads them; safe to share between threads.
+    """The secrets of a run, added as it reads them; safe to share between threads.
 
     A value shorter than ``MIN_SECRET_CHARACTERS`` is not a secret: it is a common word or a number.
     """
@@ -165,7 +165,7 @@ class _Spellings(Struct, frozen=True):
 @lru_cache(maxsize=16)
 def _list_spellings(secrets: tuple[str, ...]) -> _Spellings:
     spelled = {form for secret in secrets for form in _iterate_spellings(secret)}
-    # What programs print is JSON, in which any of them may stand.
+    # Programs print JSON, which may contain any of them.
     spelled |= _escape_as_json(spelled)
     # A short form would be found in ordinary text.
     found = {form for form in spelled if form in secrets or len(form) >= MIN_SECRET_CHARACTERS}
@@ -187,7 +187,7 @@ def _iterate_spellings(secret: str) -> Iterator[str]:
     yield secret
     written = _escape_as_json([secret])
     yield from written
-    # JSON inside of JSON, and as PHP and Go write it.
+    # JSON in JSON, and JSON as PHP and Go write it.
     nested = written
     for _ in range(NESTED_JSON):
         nested = _escape_as_json(nested)

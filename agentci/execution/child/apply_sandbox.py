@@ -46,11 +46,11 @@ def mount_private_memory() -> None:
     """
     user, group = os.geteuid(), os.getegid()
     kernel.check_result(_unshare(CLONE_NEWUSER | CLONE_NEWNS))
-    # For as long as it writes to its own files in /proc, others of its user can read its memory, as
-    # soon after, when it is the program; those in a sandbox never can.
+    # While this process writes to its files in /proc, other processes of its user can read its
+    # memory, as they can later, when it is the program; sandboxed ones never can.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     try:
-        # Without the first, a user may not choose the group that programs see.
+        # An unprivileged process may map its group only after denying `setgroups`.
         _write(b"/proc/self/setgroups", b"deny")
         _write(b"/proc/self/uid_map", b"%d %d 1" % (user, user))
         _write(b"/proc/self/gid_map", b"%d %d 1" % (group, group))

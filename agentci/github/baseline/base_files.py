@@ -98,8 +98,8 @@ class BaseFilesFetcher:
     def fetch_base(self, evaluated: str) -> BaseFiles:
         """Fetch the files of the base commit, found as for ``baseline: base``.
 
-        Outside of a workflow, the base of the main branch is its own last commit: the files are
-        then those without uncommitted changes.
+        Outside a workflow, the base of the main branch is its own last commit: its files are those
+        without uncommitted changes.
 
         Args:
             evaluated: the commit of this run; empty if unknown.
@@ -204,8 +204,8 @@ def _read_github_contents(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield contents from the archive of a commit, and single files that are not in it.
 
-    ``.gitattributes`` can exclude files from archives and change them in it, so that each file is
-    found by its digest.
+    ``.gitattributes`` can exclude files from archives and change them there, so each file is found
+    by its digest.
 
     Raises:
         GitHubError: a request failed, or too many files are not in the archive.
@@ -245,7 +245,7 @@ def _write_files(
     """Write the files of a commit; links are written last, so that nothing is written through one.
 
     Raises:
-        NoBaseFilesError: a bound is exceeded, a path is unsafe, or the disk is full.
+        NoBaseFilesError: a limit is exceeded, a path is unsafe, or the disk is full.
     """
     entries = [entry for entry in entries if entry.mode != SUBMODULE]
     if reason := _find_problem(entries):
@@ -282,7 +282,7 @@ def _find_problem(entries: Sequence[GitTreeEntry]) -> str:
 
 
 def _is_safe(path: str, paths: Collection[str]) -> bool:
-    """Whether a path stays in its folder, is not below a file or link, and not data of git."""
+    """Whether a path stays in its folder, is not below a file or link, and is not git's data."""
     is_plain = {"", ".", "..", ".git"}.isdisjoint(path.lower().split("/"))
     return is_plain and not any(str(each) in paths for each in PurePosixPath(path).parents)
 

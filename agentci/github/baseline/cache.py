@@ -55,7 +55,7 @@ def read_baseline_report(
     """Read ``results.json``, or that of a folder.
 
     Args:
-        outcomes_only: leave out what only explains the results, to compare with them.
+        outcomes_only: leave out explanations of the results, which comparisons do not need.
         contents: where the contents of its cases are stored; None if they are not needed.
 
     Raises:
@@ -305,8 +305,8 @@ def _is_complete(report: Report) -> bool:
 def _matches_commit(report: Report, services: Services, github: GitHubContext) -> bool:
     """Whether the evaluated files are those of the commit in the repository.
 
-    Those of a pull request are not: they are a merge commit that is on no branch, of changes that
-    may be unreviewed. Nor are those of another commit that a workflow checks out.
+    Those of a pull request are not: they are from a merge commit that is on no branch, with changes
+    that may be unreviewed. Nor are those of another commit that a workflow checks out.
     """
     if github.active:
         return github.event in TRUSTED_EVENTS and report.commit == github.sha

@@ -54,11 +54,11 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
 
     @property
     def checks(self) -> Mapping[str, BaselineCheck]:
-        """What reports show of the results, by check id."""
+        """Return what reports show of the results, by check id."""
         return {
             each.id: BaselineCheck(
                 status=each.status,
-                # A program may state a score although it skips a check, which then has none.
+                # A program may print a score although it skips a check; a skipped check has none.
                 score=each.score if each.status in SCORED_STATUSES else None,
                 content=each.case.content,
             )
@@ -168,10 +168,10 @@ def match_configs(baseline: BaselineResults, results: Sequence[CheckResult]) -> 
 def rescore_outdated(
     baseline: BaselineResults, rescorer: Rescorer, base_files: "BaseFilesFetcher"
 ) -> BaselineResults:
-    """Evaluate again what the baseline evaluated in another way, on its recorded runs.
+    """Evaluate checks of the baseline again that it evaluated differently, on its recorded runs.
 
-    The runs are those in its commit, else those that its results keep. If neither has them, the
-    value says why.
+    The runs are those in its commit, else those in its results. If neither has them, the value
+    says why.
     """
     outdated = rescorer.find_outdated(baseline.results)
     if not outdated:

@@ -162,7 +162,7 @@ def _list_items(value: Json) -> Sequence[Json]:
     return value if isinstance(value, list) else ()
 
 
-# How far back results are looked for, in commits of the branch.
+# How many earlier commits of the branch are searched for results.
 MAX_COMMITS_BEHIND: Final = 100
 # How many runs are searched for results.
 MAX_RUNS_TRIED: Final = 10
@@ -286,7 +286,7 @@ class BaselineSearch:
         return BaselineReport(report=report, commit=commit, where=where)
 
     def _list_runs(self, commit: str = "", *, branch: str = "") -> Iterator[WorkflowRun]:
-        """The runs of a commit or of a branch."""
+        """Yield the runs of a commit or of a branch."""
         try:
             yield from (
                 self._runs.find_by_commit(commit) if commit else self._runs.find_by_branch(branch)
@@ -420,7 +420,7 @@ def _find_local_base(evaluated: str, repository: GitRepository) -> BaseCommit:
 
 
 def make_workflow_runs(settings: Settings, workflow: Workflow) -> WorkflowRuns:
-    """The runs of the workflow; outside a workflow and offline, none can be listed."""
+    """Make the list of the workflow's runs; outside a workflow and offline, there are none."""
     unavailable = "" if workflow.context.active else OUTSIDE_WORKFLOW
     return WorkflowRuns(
         workflow.api,

@@ -41,8 +41,8 @@ _NO_SIZE: Final = "-"
 class GitRepository:
     """The repository at ``root``; all methods raise ``UnreachableError`` if git cannot be run.
 
-    Its data is in ``.git``, which no commit can contain. Without that, git would also take the
-    files of a commit that look like a bare repository, with forged contents, for one.
+    Its data is in ``.git``, which no commit can contain. Otherwise git would also accept files of a
+    commit that look like a bare repository, with forged contents.
 
     Args:
         variables: the environment, with ``PATH``; git gets only what it needs to find its

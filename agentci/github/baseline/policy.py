@@ -44,7 +44,7 @@ class BaseGates(Struct, frozen=True, kw_only=True):
 
     Attributes:
         notes: which configs are not among them, and why.
-        more_runs: by config, how many recorded runs the base has more than the head, for configs of
+        more_runs: how many more recorded runs the base has than the head, by config, for configs of
             both. Without committed traces, the base has none.
     """
 
@@ -154,7 +154,7 @@ class _RunFiles(Struct, frozen=True, kw_only=True):
     sizes: Mapping[str, int]
 
     def count_changed(self, others: "_RunFiles") -> int:
-        """Count the runs in files that ``others`` does not have, or in another size.
+        """Count the runs in files that ``others`` lacks, or has in another size.
 
         Eval cases are left out: the runs are only counted.
         """
@@ -239,7 +239,7 @@ class PolicyCheck:
         self._head: dict[str, Gate] = {}
 
     def apply(self, suites: Sequence[LoadedSuite]) -> tuple[LoadedSuite, ...]:
-        """Return the suites with the base's requirements, where the base's config demands that."""
+        """Return the suites, with the base's requirements if its config has ``policy: base``."""
         workspace = self._services.workspace
         self._head = {each.suite.file: make_gate(each.suite, workspace) for each in suites}
         self._base = self._find_base(suites)
@@ -345,7 +345,7 @@ def compare_with_results(
         return None
     else:
         base = _find_stored(commit, settings, services, workflow)
-    # The base's policy cannot decide any more, so that what it requires is not met.
+    # The base's policy can no longer decide, so what it requires is not met.
     compared = replace(compare_policies(base, gates, gates), decided_by_base=())
     changed = compare_fail_on(base.found.gates, base.fail_on, settings.fail_on)
     return replace(compared, loosened=(*compared.loosened, *changed))
@@ -442,7 +442,7 @@ def _relies_on_base(gate: Gate) -> bool:
 
 
 def _count_base_runs(base: BaseGates, head: Sequence[Gate]) -> tuple[Gate, ...]:
-    """The gates of the base, with the number of recorded runs where it has more than the head."""
+    """Return the base's gates, with the number of recorded runs if it has more than the head."""
     runs = {gate.config: gate.recorded_runs or 0 for gate in head}
     return tuple(
         replace(gate, recorded_runs=runs[gate.config] + more)

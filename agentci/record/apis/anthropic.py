@@ -22,7 +22,7 @@ from agentci.recordings.telemetry.messages import extract_tool_calls
 
 name: Final = "Anthropic Messages"
 provider: Final = "anthropic"
-# Kind of a delta: its field, and the field of the block that it is appended to.
+# By kind of a delta: its field, and the field of the block that it is appended to.
 _DELTAS: Final = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -70,7 +70,7 @@ def read_reply(body: JsonObject) -> ModelReply:
 
 
 def merge_events(events: Sequence[JsonObject]) -> JsonObject:
-    """Make the response's body of the events of a stream."""
+    """Make the body of a response from the events of a stream."""
     message: dict[str, Json] = {}
     blocks: dict[int, dict[str, Json]] = {}
     for event in events:
@@ -108,7 +108,7 @@ def _finish_block(block: JsonObject) -> JsonObject:
 
 
 def make_events(body: JsonObject) -> Iterator[JsonObject]:
-    """Make the events of a stream of the body of a response."""
+    """Make the events of a stream from the body of a response."""
     started = {**body, "content": [], "stop_reason": None, "stop_sequence": None}
     yield {"type": "message_start", "message": started}
     for index, block in enumerate(get_objects(body, "content")):

@@ -38,7 +38,7 @@ def read_request(body: JsonObject, path: str) -> ModelRequest:
 
 
 def _add_roles(contents: Json) -> Json:
-    """Name the role of contents, which the API takes for the user's without one."""
+    """Add the role to contents that lack it, which the API takes for the user's."""
     listed = contents if isinstance(contents, list) else [contents]
     return [{"role": "user", **one} if isinstance(one, Mapping) else one for one in listed]
 
@@ -64,7 +64,7 @@ def read_reply(body: JsonObject) -> ModelReply:
 
 
 def merge_events(events: Sequence[JsonObject]) -> JsonObject:
-    """Make the response's body of the parts of a stream."""
+    """Make the body of a response from the parts of a stream."""
     body: dict[str, Json] = {}
     candidate: dict[str, Json] = {}
     parts: list[JsonObject] = []
@@ -80,7 +80,7 @@ def merge_events(events: Sequence[JsonObject]) -> JsonObject:
 
 
 def _add_part(parts: list[JsonObject], part: JsonObject) -> None:
-    """Append a part, or its text to the last part if that differs in nothing else."""
+    """Append a part, or only its text if the last part is equal otherwise."""
     last = parts[-1] if parts else {}
     text, last_text = part.get("text"), last.get("text")
     if isinstance(text, str) and isinstance(last_text, str) and {**last, "text": text} == part:
@@ -90,7 +90,7 @@ def _add_part(parts: list[JsonObject], part: JsonObject) -> None:
 
 
 def join_contents(contents: Sequence[Json]) -> list[Json]:
-    """Join contents of one role that follow each other: of a stream, clients keep each part."""
+    """Join consecutive contents of one role: clients keep each part of a stream."""
     joined: list[Json] = []
     for content in contents:
         last = joined[-1] if joined else None
@@ -110,7 +110,7 @@ def _has_parts(content: Json) -> TypeGuard[JsonObject]:
 
 
 def make_events(body: JsonObject) -> Iterator[JsonObject]:
-    """Make the parts of a stream of the body of a response."""
+    """Make the parts of a stream from the body of a response."""
     yield body
 
 

@@ -1,4 +1,4 @@
-"""What all APIs of models have in common: a request with messages, a response, a stream."""
+"""What all model APIs have in common: a request with messages, a response, a stream."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ DONE: Final = "[DONE]"
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
-    """What a client asked of a model.
+    """The request of a client to a model.
 
     Attributes:
-        messages: the history and what is new, without instructions.
+        messages: the history and the new messages, without instructions.
         previous: id of the response that the request continues, if the service keeps the history.
         conversation: id of a conversation that the service keeps.
     """
@@ -80,10 +80,10 @@ class ModelApi(Protocol):
         """Read the body of a response."""
 
     def merge_events(self, events: Sequence[JsonObject]) -> JsonObject:
-        """Make the response's body of the events of a stream, also of an incomplete one."""
+        """Make the body of a response from the events of a stream, even an incomplete one."""
 
     def make_events(self, body: JsonObject) -> Iterator[JsonObject]:
-        """Make the events of a stream of the body of a response."""
+        """Make the events of a stream from the body of a response."""
 
     def format_events(self, events: Iterable[JsonObject]) -> str:
         """Format events as the service sends them."""
@@ -93,7 +93,7 @@ class ModelApi(Protocol):
 
 
 def parse_each_message(items: Json, role: str) -> SpanMessages:
-    """Parse a list of messages; those of unknown kinds are dropped, the others kept.
+    """Parse a list of messages; those of unknown kinds are dropped.
 
     Args:
         role: role of messages without one.
@@ -110,7 +110,7 @@ def parse_each_message(items: Json, role: str) -> SpanMessages:
 def make_reply(
     body: JsonObject, messages: SpanMessages, reasons: Iterable[Json], tokens: TokenCounts
 ) -> ModelReply:
-    """Make a reply whose tool calls are all the client's."""
+    """Make a reply in which the client has to answer all tool calls."""
     return ModelReply(
         id=get_text(body, "id"),
         model=get_text(body, "model"),
@@ -122,7 +122,7 @@ def make_reply(
 
 
 def read_events(text: str) -> tuple[JsonObject, ...]:
-    """Read the data of server-sent events; an event that is cut off is dropped."""
+    """Read the data of server-sent events; an incomplete event is dropped."""
     events: list[JsonObject] = []
     for block in text.replace("\r\n", "\n").split("\n\n"):
         lines = [line[5:].strip() for line in block.split("\n") if line.startswith("data:")]
@@ -136,7 +136,7 @@ def format_event(event: JsonObject, *, named: bool) -> str:
     """Format one server-sent event.
 
     Args:
-        named: whether its type is also the event's name.
+        named: whether its type is also the name of the event.
     """
     name = f"event: {event['type']}\n" if named else ""
     return f"{name}data: {json.dumps(event, ensure_ascii=False, separators=(',', ':'))}\n\n"

@@ -55,7 +55,7 @@ def read_reply(body: JsonObject) -> ModelReply:
 
 
 def merge_events(events: Sequence[JsonObject]) -> JsonObject:
-    """Make the response's body of the chunks of a stream."""
+    """Make the body of a response from the chunks of a stream."""
     head: dict[str, Json] = {}
     choices: dict[int, dict[str, Json]] = {}
     for event in events:
@@ -84,7 +84,7 @@ def _merge_delta(message: JsonObject, choice: JsonObject) -> JsonObject:
 
 
 def _merge_calls(calls: Sequence[JsonObject], added: Iterable[JsonObject]) -> list[Json]:
-    """Merge parts of tool calls; a part without an index and an id goes on the last call."""
+    """Merge parts of tool calls; a part without index and id continues the last call."""
     merged = list(calls)
     for delta in added:
         given, name = get_count(delta, "index"), get_text(delta, "id")
@@ -124,7 +124,7 @@ def _merge_function(old: JsonObject, delta: JsonObject) -> JsonObject:
 
 
 def make_events(body: JsonObject) -> Iterator[JsonObject]:
-    """Make the chunks of a stream of the body of a response."""
+    """Make the chunks of a stream from the body of a response."""
     head = {key: value for key, value in body.items() if key not in ("choices", "usage")}
     head["object"] = "chat.completion.chunk"
     for choice in get_objects(body, "choices"):

@@ -27,7 +27,7 @@ provider: Final = "openai"
 _CLIENT_CALLS: Final = ("function_call", "custom_tool_call")
 _CLIENT_RESULTS: Final = ("function_call_output", "custom_tool_call_output")
 _HOSTED_CALL: Final = re.compile(r"(?P<tool>[a-z_]+)_call")
-# Fields of a hosted tool's call that are not arguments.
+# Fields of calls of hosted tools that are not arguments.
 _CALL_FIELDS: Final = frozenset({"type", "id", "call_id", "status", "output", "results", "error"})
 _REFERENCE_FIELDS: Final = frozenset({"type", "id"})
 _FINAL_EVENTS: Final = ("response.completed", "response.incomplete", "response.failed")
@@ -119,7 +119,7 @@ def _convert_hosted_call(item: JsonObject, tool: str) -> JsonObject:
 
 
 def merge_events(events: Sequence[JsonObject]) -> JsonObject:
-    """Make the response's body of the events of a stream."""
+    """Make the body of a response from the events of a stream."""
     response: JsonObject = {}
     items: list[Json] = []
     for event in events:
@@ -132,7 +132,7 @@ def merge_events(events: Sequence[JsonObject]) -> JsonObject:
 
 
 def make_events(body: JsonObject) -> Iterator[JsonObject]:
-    """Make the events of a stream of the body of a response."""
+    """Make the events of a stream from the body of a response."""
     started = {**body, "status": "in_progress", "output": [], "usage": None}
     events: list[JsonObject] = [
         {"type": "response.created", "response": started},

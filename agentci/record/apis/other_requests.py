@@ -1,4 +1,4 @@
-"""Requests that ask no model, such as for embeddings and lists of models: only for replay."""
+"""Requests that call no model, such as for embeddings and lists of models: only for replay."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -12,7 +12,7 @@ provider: Final = ""
 
 
 def matches(path: str) -> bool:
-    """Every path is of an other request, if it is of no API."""
+    """Return True: any request that is of no API is another request."""
     return bool(path)
 
 

@@ -26,10 +26,10 @@ class ApiVariable(Struct, frozen=True, kw_only=True):
         suffix: end of the base URL that clients of the variable expect.
         fallbacks: variables that name the address if this one is not set.
         vendor: the vendor's address, which clients use without a variable; empty if each customer
-            has one, and then the variable is only set in place of the user's.
-        conflict: a variable of the user with which this one is not added, as clients refuse both.
-        needs: variables of which one must be set, else clients that get this one do not start.
-        needs_if: a switch without which they are not needed; empty if they always are.
+            has one: the variable is then set only if the user set it.
+        conflict: if the user set this variable, the own one is not added: clients refuse both.
+        needs: variables of which one must be set, as clients otherwise do not start with this one.
+        needs_if: a switch without which ``needs`` does not apply; empty if it always applies.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ApiVariable(Struct, frozen=True, kw_only=True):
 
     def find_suffix(self, environ: Mapping[str, str]) -> str:
         """Return the end of the base URL in this environment."""
-        # Clients of Google's take other base URLs for ones that are the whole address.
+        # Google's clients take any base URL but Google's for the whole address.
         is_whole = not self.find_upstream(environ).endswith(_GOOGLE_HOST)
         return "" if self.suffix == _GOOGLE_SUFFIX and is_whole else self.suffix
 
@@ -64,12 +64,12 @@ class ApiVariable(Struct, frozen=True, kw_only=True):
 
 AZURE_VARIABLE: Final = "AZURE_OPENAI_ENDPOINT"
 LITELLM_AZURE_VARIABLE: Final = "AZURE_API_BASE"
-# What the paths of Azure's clients begin with: `/openai/deployments/NAME/chat/completions`.
+# Prefix of the paths of Azure's clients: `/openai/deployments/NAME/chat/completions`.
 AZURE_PATH: Final = "/openai/"
 _GEMINI: Final = "https://generativelanguage.googleapis.com"
 _VERTEX: Final = "https://aiplatform.googleapis.com"
 _USE_VERTEX: Final = "GOOGLE_GENAI_USE_VERTEXAI"
-# Without one of them, Google's client asks for the project where no base URL is set.
+# With a base URL, Google's client needs one of them; without one, it looks for the project.
 _VERTEX_ACCESS: Final = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 _GOOGLE_HOST: Final = ".googleapis.com"
 _GOOGLE_SUFFIX: Final = f"/aiplatform{_GOOGLE_HOST}"
@@ -138,8 +138,8 @@ class UnrecordedService(Struct, frozen=True, kw_only=True):
 
     Attributes:
         reason: why not.
-        variables: of the environment, which lead clients to the service.
-        modules: of Python, which are its clients.
+        variables: environment variables that direct clients to the service.
+        modules: Python modules that are its clients.
     """
 
     name: str
@@ -184,7 +184,7 @@ def find_unrecorded_service(environ: Mapping[str, str], modules: Collection[str]
     """Describe the service that an agent seems to use; empty if there is no sign of one.
 
     Args:
-        modules: of Python, that the agent imported.
+        modules: Python modules that the agent imported.
     """
     for service in UNRECORDED_SERVICES:
         signs = [f"`{name}` is set" for name in service.variables if _is_on(environ.get(name, ""))]
@@ -198,12 +198,12 @@ def _is_on(value: str) -> bool:
     return value.strip().lower() not in _OFF
 
 
-# What the paths of clients begin with, by route; it is part of the base URL.
+# Prefixes of the paths of clients, by route; they are part of the base URL.
 SUFFIXES: Final = {each.route: each.suffix for each in API_VARIABLES}
 
 
 def find_api_or_other(method: str, path: str) -> ModelApi:
-    """Return the API that a request uses; ``other_requests`` if it does not ask a model.
+    """Return the API that a request uses; ``other_requests`` if it calls no model.
 
     Args:
         path: without the query.

@@ -1,1 +1,1 @@
-"""What a recorded agent imports; this folder is on its ``PYTHONPATH``."""
+"""Code that a recorded agent imports; this folder is on its ``PYTHONPATH``."""

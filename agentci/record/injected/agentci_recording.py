@@ -1,8 +1,8 @@
 """A pytest plugin that makes each test a case of the recording.
 
-It runs in the environment of the agent: only the standard library, pytest, and Python 3.8. The
-process gets an address of its own at the recorder, and names there each test that begins; so
-clients that live longer than a test are recorded under the right one, also in parallel workers.
+It runs in the environment of the agent: only the standard library, pytest, and Python 3.8. Each
+process has its own address at the recorder, to which it reports each test that begins. So clients
+that live longer than a test are recorded under the right test, also in parallel workers.
 """
 
 import os
@@ -17,7 +17,7 @@ ALIAS = "pytest-" + os.urandom(16).hex()
 
 
 def _move_addresses(base: str) -> None:
-    """Point the variables with an address of a model's API to the address of this process."""
+    """Replace the address of the recorder in variables by that of this process."""
     known = re.compile(re.escape(base) + "(?:/c/[^/]+)?/")
     for name, value in list(os.environ.items()):
         if not name.startswith(("AGENTCI_", "OTEL_")) and known.match(value):

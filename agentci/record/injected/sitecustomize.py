@@ -2,12 +2,12 @@
 
 The recorder puts this folder on ``PYTHONPATH``, so that each Python of the agent imports this
 module when it starts. It uses what is installed in the environment of the agent, and must never
-change what the agent does: only the standard library, Python 3.8, and no error that leaves it.
+change what the agent does: only the standard library, Python 3.8, and no uncaught error.
 
-Nothing is imported before the agent does. Each provider of OpenTelemetry that it makes gets one
+It imports nothing before the agent does. Each OpenTelemetry provider that the agent makes gets one
 more processor. Spans that are started without a provider go to one of this module, which is never
-the global one: an agent that sets its own later keeps it. Of the instrumentors for a framework or
-an SDK one is used, for the SDK below a framework none.
+the global one, so that an agent can still set its own later. One instrumentor is used per framework
+or SDK, and none for the SDK below a framework.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CASES_URL_VARIABLE = "AGENTCI_CASES_URL"
 CONTENT_CHOICE_VARIABLE = "AGENTCI_CONTENT_CHOICE"
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TIMEOUT_SECONDS = 5
-# A recorder that has ended must not slow down a process that outlives it.
+# A recorder that has ended must not slow down processes that outlive it.
 MAX_FAILURES = 3
 MAX_ERROR_CHARACTERS = 300
 JSON_TYPE = "application/json"
@@ -89,7 +89,7 @@ KERNEL_TELEMETRY_LOGGER = "semantic_kernel.utils.telemetry"
 
 
 class Exporter:
-    """Sends each span and each log record when it ends, so that a killed process loses none."""
+    """Sends each span and log record when it ends, so that a killed process loses none."""
 
     def __init__(self) -> None:
         self._local = threading.local()
@@ -106,12 +106,12 @@ class Exporter:
 
         self._post(path, json.dumps(content).encode("utf-8", "replace"), JSON_TYPE, case)
 
-    def name_error(self, what: Any, error: Any) -> None:
-        """Name an error to the recorder, each once."""
+    def report_error(self, what: Any, error: Any) -> None:
+        """Report an error to the recorder, each once."""
         text = f"{what}: {type(error).__name__}: {error}"[:MAX_ERROR_CHARACTERS]
         if text not in self._named:
             self._named.add(text)
-            with suppress(Exception):  # there is no one left to tell
+            with suppress(Exception):  # the recorder has ended
                 self._post("/errors", text.encode("utf-8", "replace"), "text/plain")
 
     def _post(self, path: Any, body: Any, kind: Any, case: Any = "") -> None:
@@ -158,13 +158,13 @@ EXPORTER = Exporter()
 
 
 def attempt(what: Any, function: Any, *args: Any) -> Any:
-    """Call a function; an error is named to the recorder, and changes nothing for the agent."""
+    """Call a function; an error is reported to the recorder, and does not reach the agent."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return function(*args)
     except Exception as error:  # noqa: BLE001 (the agent goes on)
-        EXPORTER.name_error(what, error)
+        EXPORTER.report_error(what, error)
         return None
 
 
@@ -233,7 +233,7 @@ def send_span(span: Any) -> None:
     EXPORTER.send("/v1/traces", {"resourceSpans": [batch]}, CASES.pop(span.context.span_id, ""))
 
 
-def name_case(span: Any, context: Any) -> None:
+def note_case(span: Any, context: Any) -> None:
     """Note the case that the baggage of a span names, such as that of a request to a server."""
     case = importlib.import_module("opentelemetry.baggage").get_baggage(BAGGAGE_CASE, context)
     if case:
@@ -241,7 +241,7 @@ def name_case(span: Any, context: Any) -> None:
 
 
 def send_record(emitted: Any) -> None:
-    """Export a log record of any version of the SDK, if it belongs to a span."""
+    """Export a log record, of any version of the SDK, if it belongs to a span."""
     record = getattr(emitted, "log_record", emitted)
     if not record.trace_id:
         return
@@ -270,7 +270,7 @@ class Processor:
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
         """Note the case of a span."""
-        attempt("baggage", name_case, span, parent_context)
+        attempt("baggage", note_case, span, parent_context)
 
     def _on_ending(self, span: Any) -> None:
         """Do nothing."""
@@ -286,10 +286,10 @@ class Processor:
     emit = on_emit
 
     def shutdown(self) -> None:
-        """Do nothing: nothing waits."""
+        """Do nothing: nothing is buffered."""
 
     def force_flush(self, *_: Any) -> bool:
-        """Return that nothing waits."""
+        """Return True: nothing is buffered."""
         return True
 
 
@@ -300,7 +300,7 @@ PROCESSOR = Processor()
 
 
 class Providers:
-    """Providers of this module, each made when the first of its spans or log records is."""
+    """Providers of this module, each made for the first span or log record."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -342,12 +342,12 @@ PROVIDERS = Providers()
 
 
 def use_own_tracers(module: Any) -> None:
-    """Give tracers without a provider one of this module, as long as there is no other."""
+    """Let tracers use a provider of this module as long as there is no global one."""
     replace_default(module.ProxyTracer, "_tracer", module, "_TRACER_PROVIDER", "get_tracers")
 
 
 def use_own_loggers(module: Any) -> None:
-    """Give loggers without a provider one of this module, as long as there is no other."""
+    """Let loggers use a provider of this module as long as there is no global one."""
     replace_default(module.ProxyLogger, "_logger", module, "_LOGGER_PROVIDER", "get_loggers")
 
 
@@ -401,11 +401,7 @@ def add_processor(provider: Any, method: Any) -> None:
 
 
 class InstrumentorChoice:
-    """Chooses one instrumentor per stack.
-
-    Args:
-        by_agent: whether the agent itself instruments one.
-    """
+    """Chooses one instrumentor per stack; none if the agent instruments itself."""
 
     def __init__(self) -> None:
         self._used: dict[str, Any] = {}
@@ -424,12 +420,12 @@ class InstrumentorChoice:
                 return
 
     def cover(self) -> None:
-        """Note that a framework has spans of its model calls, and stop those of the SDKs."""
+        """Note that a framework has spans of its model calls, and stop those of SDKs."""
         self._has_framework = True
         self._stop([name for name in self._used if name in SDKS])
 
     def give_way(self) -> None:
-        """Stop all, as the agent instruments itself; return whether this is a call of the agent."""
+        """Stop all instrumentors if the agent calls one; calls of this module do not count."""
         if not getattr(self._is_own, "value", False):
             self._is_by_agent = True
             self._stop(list(self._used))
@@ -467,7 +463,7 @@ INSTRUMENTATION = InstrumentorChoice()
 
 
 def watch_instrumentors(module: Any) -> None:
-    """Give way to instrumentors that the agent uses itself."""
+    """Stop instrumenting if the agent uses instrumentors itself."""
     base = module.BaseInstrumentor
     original = base.instrument
 
@@ -493,9 +489,9 @@ def begin_native(module: Any) -> None:
 
 
 def record_kernel() -> None:
-    """Export the log records of Semantic Kernel, which alone have the question.
+    """Export the log records of Semantic Kernel, as only these have the question.
 
-    They have a level that is mostly not logged, and other handlers must not log more than before.
+    Their level is usually not logged, and other handlers must not log more than before.
     """
     import logging  # noqa: PLC0415 (not at each start of Python)
 
@@ -521,8 +517,8 @@ def begin_instrumentation(module: Any) -> None:
     INSTRUMENTATION.begin(module.__name__)
 
 
-def name_module(module: Any) -> None:
-    """Name a module to the recorder."""
+def report_module(module: Any) -> None:
+    """Report the import of a module to the recorder."""
     EXPORTER.send("/modules", {"name": module.__name__})
 
 
@@ -534,12 +530,12 @@ HOOKS = {
     "opentelemetry.instrumentation.instrumentor": watch_instrumentors,
     **dict.fromkeys(NATIVE_FRAMEWORKS, begin_native),
     **dict.fromkeys(INSTRUMENTORS, begin_instrumentation),
-    **dict.fromkeys(UNRECORDED_CLIENTS, name_module),
+    **dict.fromkeys(UNRECORDED_CLIENTS, report_module),
 }
 
 
 class Finder:
-    """Finds modules as before, and calls a hook after the import of those that have one."""
+    """Finds modules as usual, and calls a hook after the import of those that have one."""
 
     @staticmethod
     def find_spec(name: Any, path: Any = None, target: Any = None) -> Any:
@@ -587,4 +583,4 @@ if os.environ.get(URL_VARIABLE) and __name__ == "sitecustomize":
     attempt("content", choose_content)
     sys.meta_path.insert(0, Finder)
 if __name__ == "sitecustomize":
-    run_next()  # its errors are those of the environment
+    run_next()  # its errors belong to the environment

@@ -9,7 +9,12 @@ from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from agentci._util.parallel import OncePerKey
-from agentci._util.plugins import find_plugin_package, load_all_plugins, make_plugin_error, named
+from agentci._util.plugins import (
+    find_plugin_package,
+    load_all_plugins,
+    load_plugin,
+    make_plugin_error,
+)
 from agentci.errors import AgentciError, UnreachableError
 from agentci.model.program import CatalogEntry, ProgramFile, ProgramSnapshot, RemoteProgram
 from agentci.remote.sources.source import Source, SourceContext, SourceFactory
@@ -128,7 +133,7 @@ def find_source_factory(name: str) -> SourceFactory | None:
     ours = SOURCES.get(name)
     if ours is not None:
         return ours
-    found = named(GROUP, name)
+    found = load_plugin(GROUP, name)
     return None if found is None else _check_factory(name, found)
 
 

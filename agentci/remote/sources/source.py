@@ -55,7 +55,7 @@ class Source(Protocol):
     """A kind of place that provides evaluators; several threads call its methods."""
 
     def complete(self, program: RemoteProgram) -> RemoteProgram:
-        """Fill in defaults for what the config omits; lock files name the result.
+        """Fill in defaults for what the config omits, without network; lock files name the result.
 
         Raises:
             PermanentFetchError: if the program's fields are invalid for this source.

@@ -73,7 +73,7 @@ def call_grader(function: Callable[..., Any], request: dict[str, Any], name: str
 
 
 def _list_missing_values(sample: dict[str, Any]) -> list[str]:
-    """Say which values are None because they were not recorded."""
+    """List the values that are None because they were not recorded."""
     calls = sample.get("tool_calls", ())
     if calls is None:
         return ["sample['tool_calls'] is None: the recording does not say which tools were called"]
