@@ -31,6 +31,22 @@ def format_headline(result: CheckResult) -> str:
     return f"{reason}{_format_score(result)}, {format_requirement(result)}"
 
 
+_TRACEBACK: Final = re.compile(
+    r"Traceback \(most recent call last\):\n.*\n(?P<exception>[\w.]+)(?:: .*)?\Z", re.DOTALL
+)
+
+
+def find_error_key(result: CheckResult) -> str:
+    """Find what errored checks with the same cause have in common.
+
+    That is the reason, without the message of a Python exception: it often quotes the case, while
+    the frames above it are those of one line of the program.
+    """
+    reason = format_headline(result)
+    found = _TRACEBACK.search(reason)
+    return reason if found is None else reason[: found.end("exception")]
+
+
 def format_requirement(result: CheckResult) -> str:
     """Format ``threshold 0.7``, or the criterion of an evaluator that has more than a threshold."""
     threshold, criterion = result.evaluator.threshold, result.evaluator.criterion

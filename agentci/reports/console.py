@@ -284,6 +284,8 @@ def _list_cause(cause: Cause, state: str, *, colour: bool) -> Iterator[str]:
         yield from _list_difference(difference, colour=colour, with_calls=not shown)
     if others := cause.format_others(_cell, _line):
         yield f"  {others}"
+    if similar := cause.format_similar(_cell):
+        yield f"  {similar}"
 
 
 def _list_difference(

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -49,6 +48,10 @@ MAX_FALLEN_SCORES: Final = 5
 
 # Config, evaluator and case.
 _CheckKey: TypeAlias = tuple[str, str, str]
+# Config and evaluator of each.
+_FailedChecks: TypeAlias = tuple[tuple[str, str], ...]
+# Weighs evaluators with few checks less, so that a single one is not first.
+_FEW_CHECKS: Final = 10
 
 
 class FailedCheck(Struct, frozen=True, kw_only=True):
@@ -82,6 +85,8 @@ class Cause(Struct, frozen=True, kw_only=True):
         more_note: the ranges of their numbers; empty if they are those of the first.
         is_known: whether more than the reasons of the failures is known.
         checks: its failed ones, required before advisory, the worst first.
+        similar: ids of the cases that fail the same checks with other calls or answers; empty if an
+            earlier cause has them.
         difference: what differs first; None if nothing does or if that is not known.
     """
 
@@ -91,6 +96,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     more_note: str
     is_known: bool
     checks: tuple[FailedCheck, ...]
+    similar: tuple[str, ...]
     difference: FirstDifference | None
 
     @property
@@ -122,6 +128,22 @@ class Cause(Struct, frozen=True, kw_only=True):
         """Format what is the same in ``count`` cases."""
         verb = "fails" if count == 1 else "fail"
         return f"{verb} {'in the same way' if self.is_known else 'for the same reason'}"
+
+    def format_similar(self, write: Callable[[str], str]) -> str:
+        """Format ``1 more case fails the same checks with other calls or answers: a``, or nothing.
+
+        Args:
+            write: escapes the id of a case.
+        """
+        if not self.similar:
+            return ""
+        count = len(self.similar)
+        verb = "fails" if count == 1 else "fail"
+        names = list_case_names(self.similar, write)
+        return (
+            f"{format_count(count, 'more case')} {verb} the same checks "
+            f"with other calls or answers: {names}"
+        )
 
 
 def _add_note(note: str, write: Callable[[str], str]) -> str:
@@ -210,8 +232,17 @@ class Causes(Struct, frozen=True, kw_only=True):
                 self._describe_check(each, quotes=difference is None)
                 for each in sorted(failed, key=self.is_new, reverse=True)
             ),
+            similar=tuple(self._list_similar(group)),
             difference=difference,
         )
+
+    def _list_similar(self, group: Sequence[CaseOutcome]) -> Iterator[str]:
+        """Yield the ids of the cases of other causes if the group is the first with its checks."""
+        failed = _list_failed_checks(group)
+        groups = self.new if group in self.new else self.known
+        first, *others = (each for each in groups if _list_failed_checks(each) == failed)
+        if first is group:
+            yield from (case.summary.id for each in others for case in each)
 
     def _find_difference(self, case: CaseOutcome, reference: Reference) -> FirstDifference | None:
         return find_first_difference(show_case(self.report, case.results).content, reference)
@@ -255,8 +286,8 @@ def list_causes(report: Report) -> Causes:
         report=report,
         changes=_find_changes(report),
         is_new=is_new,
-        new=tuple(_group_by_cause(new)),
-        known=tuple(_group_by_cause(known)),
+        new=tuple(_group_by_cause(new, report.results)),
+        known=tuple(_group_by_cause(known, report.results)),
         lost=tuple(_list_lost(report)),
     )
 
@@ -275,13 +306,19 @@ def _make_novelty_test(report: Report) -> Callable[[CheckResult], bool]:
     return is_new
 
 
-def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
+def _group_by_cause(
+    outcomes: Sequence[CaseOutcome], results: Sequence[CheckResult]
+) -> list[list[CaseOutcome]]:
     """Group cases that fail in the same way.
 
-    Groups with the most cases come first, then those with the most failures, then the worst; but
-    the first group of each set of failed evaluators before the second of any, so that many cases
-    of one evaluator do not hide another one. In a group, of cases with equal scores the one with
-    the largest number that its user did not give comes first.
+    The largest group of each evaluator comes first: required evaluators before advisory ones, then
+    those that lose most of their mean score, so that many cases of one evaluator do not hide
+    another one. The first group of each set of failed checks is before the second of any, the one
+    with the most cases first, then the one with the most failures, then the worst. In a group, of
+    cases with equal scores the one with the largest number that its user did not give comes first.
+
+    Args:
+        results: of the whole run.
     """
     groups: dict[int | None, list[CaseOutcome]] = {}
     for each in outcomes:
@@ -294,13 +331,44 @@ def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
             rank_problem(group[0].problems[0]),
         ),
     )
-    counts: Counter[tuple[tuple[str, str], ...]] = Counter()
+    failed = [_list_failed_checks(group) for group in ordered]
+    counts: Counter[_FailedChecks] = Counter()
     places: list[int] = []
-    for group in ordered:
-        failed = tuple((each.config, each.evaluator.name) for each in group[0].problems)
-        places.append(counts[failed])
-        counts[failed] += 1
-    return [group for _, group in sorted(zip(places, ordered, strict=True), key=itemgetter(0))]
+    for checks in failed:
+        places.append(counts[checks])
+        counts[checks] += 1
+    leading = {
+        next(at for at, checks in enumerate(failed) if evaluator in checks): rank
+        for rank, evaluator in reversed([*enumerate(_rank_evaluators(outcomes, results))])
+    }
+    order = sorted(range(len(ordered)), key=lambda at: (leading.get(at, len(ordered)), places[at]))
+    return [ordered[at] for at in order]
+
+
+def _list_failed_checks(group: Sequence[CaseOutcome]) -> _FailedChecks:
+    return tuple((each.config, each.evaluator.name) for each in group[0].problems)
+
+
+def _rank_evaluators(
+    outcomes: Sequence[CaseOutcome], results: Sequence[CheckResult]
+) -> list[tuple[str, str]]:
+    """Rank the evaluators of failed checks by what these take from their mean scores.
+
+    Returns:
+        Config and name, required ones first.
+    """
+    evaluated = Counter(
+        (each.config, each.evaluator.name) for each in results if each.status != "skipped"
+    )
+    problems = [each for outcome in outcomes for each in outcome.problems]
+    required = {(each.config, each.evaluator.name) for each in problems if each.evaluator.required}
+    lost: dict[tuple[str, str], float] = {}
+    for each in problems:
+        key = each.config, each.evaluator.name
+        lost[key] = lost.get(key, 0.0) + 1 - (each.score or 0.0)
+    return sorted(
+        lost, key=lambda each: (each not in required, -lost[each] / (evaluated[each] + _FEW_CHECKS))
+    )
 
 
 def _sort_group(group: list[CaseOutcome]) -> list[CaseOutcome]:

@@ -25,7 +25,7 @@ from agentci.model.result import (
     Totals,
 )
 from agentci.model.values import COMMAND_LINE, IdentityKey, Place, Problem, Severity
-from agentci.reports.check_text import format_headline
+from agentci.reports.check_text import find_error_key, format_headline
 from agentci.reports.workflow_commands import LEVELS, Annotation
 
 PERCENT = 100
@@ -288,11 +288,18 @@ def format_counts(report: Report) -> str:
 def group_by_reason(
     results: Sequence[CheckResult],
 ) -> dict[tuple[str, str, str], list[CaseSummary]]:
-    """Group cases by config, evaluator and headline."""
+    """Group cases by config, evaluator and headline; errored ones by their cause.
+
+    Returns:
+        The cases by config, evaluator and headline of the first of them.
+    """
     groups: dict[tuple[str, str, str], list[CaseSummary]] = {}
+    headlines: dict[tuple[str, str, str], str] = {}
     for result in results:
-        key = (result.config, result.evaluator.name, format_headline(result))
-        groups.setdefault(key, []).append(result.case)
+        headline = format_headline(result)
+        key = find_error_key(result) if result.status == "errored" else headline
+        first = headlines.setdefault((result.config, result.evaluator.name, key), headline)
+        groups.setdefault((result.config, result.evaluator.name, first), []).append(result.case)
     return groups
 
 

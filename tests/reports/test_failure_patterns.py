@@ -23,6 +23,7 @@ from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents, reduce_content
 from agentci.reports.failures import list_causes
 from agentci.reports.outcomes import list_case_outcomes
+from agentci.reports.report_format import group_by_reason
 from agentci.reports.run_content import encode_content
 from tests.helpers.reports import Chunks, make_report, make_result, text_of
 
@@ -344,6 +345,64 @@ def test_errors_are_joined_if_they_are_equal() -> None:
         for n, each in enumerate((3, 137, 3))
     ]
     assert [each.cluster for each in list_case_outcomes(make_report(results))] == [0, 1, 0]
+
+
+def test_crashes_on_the_same_line_are_joined_whatever_they_say_about_the_case() -> None:
+    def crash(line: int, exception: str) -> str:
+        frames = f'  File "amounts.py", line {line}, in <module>\n    parse(text)\n'
+        return f"exited with code 1: Traceback (most recent call last):\n{frames}{exception}"
+
+    reasons = [
+        crash(7, "ValueError: cannot parse 'SPRING5'"),
+        crash(7, "ValueError: cannot parse 'SPRING45'"),
+        crash(8, "ValueError: cannot parse 'SPRING5'"),
+        crash(7, "KeyError: 'SPRING5'"),
+        crash(7, "ValueError"),
+    ]
+    results = [
+        make_result("errored", case=f"c{n}", reason=reason) for n, reason in enumerate(reasons)
+    ]
+    assert [each.cluster for each in list_case_outcomes(make_report(results))] == [0, 0, 1, 2, 0]
+    groups = group_by_reason(results)
+    assert [[each.id for each in cases] for cases in groups.values()] == [
+        ["c0", "c1", "c4"],
+        ["c2"],
+        ["c3"],
+    ]
+    assert next(iter(groups))[2] == reasons[0]
+
+
+def test_cases_with_the_same_failed_checks_are_counted_at_the_first_cause() -> None:
+    cases = [
+        _case(_turn(answer, PARCEL), evaluator=evaluator)
+        for answer, evaluator in (
+            ("No.", "tone"),
+            ("Never.", "tone"),
+            ("Hm.", "tone"),
+            ("No.", "x"),
+        )
+    ]
+    causes = list_causes(_report(*cases))
+    described = [causes.describe(group) for group in causes.new]
+    assert [cause.format_similar(str) for cause in described] == [
+        "2 more cases fail the same checks with other calls or answers: c1, c2",
+        "",
+        "",
+        "",
+    ]
+
+
+def test_evaluator_that_loses_most_of_its_score_comes_first() -> None:
+    cases = [
+        *(_case(_turn("No.", PARCEL), evaluator="calls") for _ in range(5)),
+        *(_case(_turn(each, PARCEL), evaluator="consent") for each in ("A.", "B.", "C.")),
+        _case(_turn("No.", PARCEL), evaluator="rare"),
+    ]
+    report = _report(*cases)
+    passed = [make_result("passed", 1.0, case=f"p{n}", evaluator="calls") for n in range(100)]
+    causes = list_causes(replace(report, results=(*report.results, *passed)))
+    first = [group[0].problems[0].evaluator.name for group in causes.new]
+    assert first == ["consent", "rare", "calls", "consent", "consent"]
 
 
 def test_without_content_only_the_reason_is_the_same() -> None:

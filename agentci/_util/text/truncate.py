@@ -8,6 +8,7 @@ from msgspec import Struct
 from agentci._util.text.format import format_count
 
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
+_TRACEBACK: Final = "Traceback (most recent call last):"
 
 
 def characters(text: str, limit: int) -> str:
@@ -78,8 +79,11 @@ def truncate_lines(lines: Sequence[str], limit: int) -> tuple[str, ...]:
 
 
 def join_first_and_last(lines: Sequence[str]) -> str:
-    """Join the first and the last line, with an ellipsis for those between them."""
-    shown = (*lines[:1], *lines[1:][-1:])
+    """Join the first and the last line, with an ellipsis for those between them.
+
+    Of a Python traceback, the last line is the exception, and its header says nothing.
+    """
+    shown = (*(line.removesuffix(f" {_TRACEBACK}") for line in lines[:1]), *lines[1:][-1:])
     between = f" {ELLIPSIS} " if len(lines) > len(shown) else " "
     return between.join(shown)
 

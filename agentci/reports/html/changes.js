@@ -80,7 +80,7 @@ function problemsOf(each) {
     .sort((a, b) => STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status) || (a.score ?? -1) - (b.score ?? -1));
 }
 
-function changeCard(each, { cases, first, ...likeness }) {
+function changeCard(each, { cases, first, similar, ...likeness }) {
   const problems = problemsOf(each);
   const { run } = contentOf(each);
   return make(
@@ -105,6 +105,7 @@ function changeCard(each, { cases, first, ...likeness }) {
     ),
     first ? firstDifference(first, run) : null,
     cases.length > 1 ? likeCases(each, cases.slice(1), likeness) : null,
+    similar ? make('p.same', similar) : null,
   );
 }
 
@@ -239,6 +240,13 @@ function callText({ mark, expected, actual, arguments: values }, isShort = false
   return mark === 'unexpected' ? make('ins', shown) : shown;
 }
 
+/** The first and the last line of a reason: of a traceback, the last one is the exception. */
+function oneLine(reason) {
+  const lines = reason.replaceAll('`', '').split('\n').filter((line) => line.trim());
+  const shown = lines.length > 2 ? [lines[0], '\u2026', lines.at(-1)] : lines;
+  return shown.join(' ').replace('Traceback (most recent call last): ', '');
+}
+
 function restView(rest, more) {
   const row = (each) => {
     const [check] = [...each.checks.filter(({ turned }) => turned === each.state), ...problemsOf(each), ...each.checks];
@@ -248,7 +256,7 @@ function restView(rest, more) {
       { href: caseHash(each, check) },
       statePill(each.state, each.status),
       make('b', each.id, all.length > 1 ? make('span.quiet', ` +${count(all.length - 1)}`) : null),
-      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.short ?? check.reason ?? '').replaceAll('`', ''))),
+      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', check.short ?? oneLine(check.reason ?? ''))),
       beforeAndNow(check),
     );
   };

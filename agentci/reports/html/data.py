@@ -343,6 +343,7 @@ def _describe_cause(cause: Cause, cases: list[int]) -> JsonObject:
                 "others": cause.format_likeness(count) if count else "",
                 "notes": [note for _, note in cause.others],
                 "more_note": cause.more_note,
+                "similar": cause.format_similar(str),
             }
         ),
     }

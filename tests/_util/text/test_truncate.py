@@ -114,6 +114,11 @@ def test_middle_lines_are_left_out(lines: str, limit: int, expected: tuple[str, 
         pytest.param(["a"], "a", id="one"),
         pytest.param(["a", "b"], "a b", id="two"),
         pytest.param(["a", "b", "c"], "a … c", id="more"),
+        pytest.param(
+            ["failed: Traceback (most recent call last):", "  File", "ValueError: x"],
+            "failed: … ValueError: x",
+            id="traceback",
+        ),
     ],
 )
 def test_outline_has_first_and_last_line(lines: list[str], expected: str) -> None:
