@@ -157,6 +157,7 @@ class LostChecks(Struct, frozen=True, kw_only=True):
         change: ``1 → skipped``.
         reason: why they are skipped; empty for others.
         checks: their number.
+        without_case: how many of them are of cases that this run does not have.
         cases: ids.
         changed: those of them whose answer changed, if no earlier checks have them.
         difference: of the first of these that no failed check shows.
@@ -166,6 +167,7 @@ class LostChecks(Struct, frozen=True, kw_only=True):
     change: str
     reason: str
     checks: int
+    without_case: int
     cases: tuple[str, ...]
     changed: tuple[str, ...]
     difference: FirstDifference | None
@@ -402,7 +404,9 @@ def _list_lost(report: Report) -> Iterator[LostChecks]:
         return
     gone = find_gone_configs(comparison)
     results = {_make_key(each): each for each in report.results}
+    present = {(each.config, each.case.id) for each in report.results}
     groups: dict[tuple[str, str, str], list[CheckChange]] = {}
+    without_case: Counter[tuple[str, str, str]] = Counter()
     for compared in comparison.evaluators:
         name = format_evaluator(compared, comparison)
         if compared.config in gone:
@@ -413,11 +417,15 @@ def _list_lost(report: Report) -> Iterator[LostChecks]:
                 continue
             result = results.get((compared.config, compared.evaluator, change.case))
             reason = "" if result is None else format_headline(result)
-            groups.setdefault((name, change.status, reason), []).append(change)
+            key: tuple[str, str, str] = (name, change.status, reason)
+            groups.setdefault(key, []).append(change)
+            without_case[key] += (
+                compared.config not in gone and (compared.config, change.case) not in present
+            )
     changed = {
         each.summary.id: each for each in list_case_outcomes(report) if each.answer_changed is True
     }
-    for (evaluator, _, reason), changes in groups.items():
+    for (evaluator, status, reason), changes in groups.items():
         cases = tuple(dict.fromkeys(each.case for each in changes))
         found = [changed.pop(each) for each in cases if each in changed]
         # What a failed check shows is above already.
@@ -427,6 +435,7 @@ def _list_lost(report: Report) -> Iterator[LostChecks]:
             change=_describe_changes(changes),
             reason=reason,
             checks=len(changes),
+            without_case=without_case[evaluator, status, reason],
             cases=cases,
             changed=tuple(each.summary.id for each in found),
             difference=None if unseen is None else _find_difference(report, unseen),
@@ -458,19 +467,24 @@ def list_skipped(report: Report) -> tuple[CheckResult, ...]:
 
 
 def format_changes(report: Report) -> tuple[str, ...]:
-    """Format how many checks changed: ``2 newly failing``, ``1 fixed``, and of cases the answers.
+    """Format how many checks changed, and of cases the answers: ``2 newly failing``, ``1 fixed``.
 
     What got worse comes first. Empty without a baseline, or if nothing changed.
     """
+    changed = sum(each.answer_changed is True for each in list_case_outcomes(report))
+    answers = [f"{format_count(changed, 'case')} with a changed answer"] if changed else []
+    return (*format_changed_checks(report), *answers)
+
+
+def format_changed_checks(report: Report) -> tuple[str, ...]:
+    """Format how many checks changed, as in ``format_changes``."""
     if report.comparison is None or report.comparison.no_baseline:
         return ()
     is_new = _make_novelty_test(report)
     known = sum(each.status == "failed" and not is_new(each) for each in report.results)
-    changed = sum(each.answer_changed is True for each in list_case_outcomes(report))
     return (
         *(f"{count:,} {label}" for _, count, label in list_changes(report.comparison.evaluators)),
         *([f"{known:,} still failing"] if known else []),
-        *([f"{format_count(changed, 'case')} with a changed answer"] if changed else []),
     )
 
 

@@ -37,6 +37,7 @@ function changesView() {
 }
 
 /** Evaluators that evaluate nothing now, and checks that only the baseline has evaluated. */
+const REMOVED_CASES = '#/compare?show=removed';
 const LOST_ROWS = listLost();
 
 function listLost() {
@@ -44,12 +45,13 @@ function listLost() {
     label: STATE_LABELS.lost,
     name: evaluator,
     text: [`${change} (${countOf(amount, 'check')})`, reason && `: ${reason}`, changed ? `; ${countOf(changed, 'case')} with a changed answer` : ''].join(''),
-    path: '/compare',
-    filter: 'lost',
+    href: COLUMNS.some((each) => each.name === evaluator) ? writeHash('/compare', { f: 'lost', e: evaluator }) : REMOVED_CASES,
   }));
+  const { cases, case_checks: checks } = DATA.lost;
+  if (cases) rows.unshift({ label: STATE_LABELS.lost, name: `${countOf(cases, 'case')} removed`, text: `with ${countOf(checks, 'check')} that passed`, href: REMOVED_CASES });
   for (const column of DATA.columns ?? []) {
     const { name, skipped } = column;
-    if (isEmpty(column) && !rows.some((row) => row.name === name)) rows.push({ label: 'Nothing evaluated', name, text: `${count(skipped)} skipped: ${checksOf(column)[0].reason ?? ''}`, path: '/', filter: 'skipped' });
+    if (isEmpty(column) && !rows.some((row) => row.name === name)) rows.push({ label: 'Nothing evaluated', name, text: `${count(skipped)} skipped: ${checksOf(column)[0].reason ?? ''}`, href: writeHash('/', { f: 'skipped', e: name }) });
   }
   return rows;
 }
@@ -59,12 +61,12 @@ function isEmpty({ passed, failed, errored }) {
 }
 
 /** What a gate that passed may hide, beside the verdict. */
-function lostNotes() {
-  const left = LOST_ROWS.length - MAX_LINES;
-  const link = ({ name, path, filter }) => writeHash(path, { f: filter, e: COLUMNS.some((each) => each.name === name) ? name : '' });
+function lostNotes(most) {
+  const shown = LOST_ROWS.slice(0, most);
+  const left = LOST_ROWS.length - shown.length + DATA.lost.more;
   return [
-    LOST_ROWS.slice(0, MAX_LINES).map((row) => make('p.note', pill('errored', row.label), make('span', make('a', { href: link(row) }, row.name), ' ', prose(row.text)))),
-    left > 0 || DATA.lost.more ? make('p.note', make('a', { href: '#/evaluators' }, `${count(Math.max(0, left) + (DATA.lost.more ?? 0))} more`)) : null,
+    shown.map(({ label, name, text, href }) => make('p.note', pill('errored', label), make('span', make('a', { href }, name), ' ', prose(text)))),
+    left > 0 ? make('p.note', make('a', { href: '#/compare' }, `${count(left)} more`)) : null,
   ];
 }
 

@@ -5,7 +5,7 @@ which the page reads when one of them is opened. Empty members are left out, whi
 10,000 checks fast to write and to open. Programs read ``results.json`` instead.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import to_builtins
@@ -23,7 +23,7 @@ from agentci.reports.check_text import format_headline, format_reason, shorten_q
 from agentci.reports.contents import KEPT_LEVELS, load_content
 from agentci.reports.differences import FirstDifference, format_more_differences
 from agentci.reports.failure_patterns import format_range
-from agentci.reports.failures import Cause, LostChecks, format_changes, list_causes
+from agentci.reports.failures import Cause, LostChecks, format_changed_checks, list_causes
 from agentci.reports.outcomes import (
     Amounts,
     CaseOutcome,
@@ -196,17 +196,14 @@ class PageData:
             "columns": [_column(each, report) for each in group_by_evaluator(report.results)],
             **_describe_verdict(report),
             **_describe_baseline(report, self._removed),
-            "changes": format_changes(report),
+            "changes": format_changed_checks(report),
             "causes": [
                 _describe_cause(causes.describe(group), [places[id(each)] for each in group])
                 for group in causes.new[:MAX_CAUSES]
             ],
             "reasons": [each.heading for each in self._reasons.values()],
             "more_causes": len(causes.new[MAX_CAUSES:]),
-            "lost": {
-                "checks": [*map(_describe_lost, causes.lost[:MAX_CHANGES])],
-                "more": len(causes.lost[MAX_CHANGES:]),
-            },
+            "lost": _describe_lost(causes.lost, len(_list_gone_cases(report, self._removed))),
             "metrics": to_builtins(summarize_metrics(report)),
             "policy": _describe_policy(report),
             "messages": list(_list_messages(report)),
@@ -549,13 +546,35 @@ def _describe_difference(difference: FirstDifference | None) -> JsonObject | Non
     }
 
 
-def _describe_lost(lost: LostChecks) -> JsonObject:
+def _list_gone_cases(
+    report: Report, removed: Mapping[tuple[str, str], list[list[Any]]]
+) -> frozenset[str]:
+    """List the cases that only the baseline has, without those of a config that is gone."""
+    gone = baseline_text.find_gone_configs(report.comparison) if report.comparison else ()
+    return frozenset(case for config, case in removed if config not in gone)
+
+
+def _describe_lost(lost: Sequence[LostChecks], cases: int) -> JsonObject:
+    """Describe what is no longer evaluated: of removed cases together, of others by evaluator.
+
+    Args:
+        cases: number of removed cases.
+    """
+    others = [each for each in lost if each.checks > each.without_case]
     return {
-        "evaluator": lost.evaluator,
-        "change": lost.change,
-        "reason": lost.reason,
-        "checks": lost.checks,
-        "changed": len(lost.changed),
+        "cases": cases,
+        "case_checks": sum(each.without_case for each in lost),
+        "checks": [
+            {
+                "evaluator": each.evaluator,
+                "change": each.change,
+                "reason": each.reason,
+                "checks": each.checks - each.without_case,
+                "changed": len(each.changed),
+            }
+            for each in others[:MAX_CHANGES]
+        ],
+        "more": len(others[MAX_CHANGES:]),
     }
 
 

@@ -89,8 +89,8 @@ function compareView() {
   const classes = baseline.classes ?? [];
   const all = classes.reduce((sum, [, found]) => sum + found, 0);
   return [
-    make('div.head', title, make('code', baselineName()), make('span.quiet', `Checks: ${DATA.changes?.join(', ') ?? 'no change'}.`)),
-    make('div.card.lost', lostNotes()),
+    make('div.head', title, make('code', baselineName()), make('span.why', changesText().map((each) => [each, ' ']))),
+    make('div.card.lost', lostNotes(Infinity)),
     rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
     make(
       'details.card.fold.classes',
@@ -98,8 +98,8 @@ function compareView() {
       make('dl.facts', classes.map(([name, , what]) => [make('dt', name), make('dd', what)])),
       list(baseline.remarks.map(prose)),
     ),
-    casesView(),
     removedCasesView(baseline),
+    casesView(),
   ];
 }
 
@@ -159,7 +159,7 @@ function casesView() {
 
 function removedCasesView({ removed_cases: removed = [], more_removed_cases: more = 0 }) {
   if (!removed.length) return null;
-  return make('section.card.remarks', make('h2', 'Cases that only the baseline has'), list(removed.map(([id, evaluators]) => [make('b', id), ` ${evaluators}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
+  return make('details.card.fold.remarks', { open: here.params.show === 'removed' }, make('summary', `${countOf(removed.length + more, 'case')} only in the baseline`), list(removed.map(([id, evaluators]) => [make('b', id), ` ${evaluators}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
 }
 
 /** "Latency 1.2 s \u2192 1.8 s", with the change in colour where it counts. */

@@ -49,11 +49,12 @@ function dollars(value) {
   return `$${value.toFixed(value !== 0 && Math.abs(value) < 1 ? 4 : 2)}`;
 }
 
-/** A share in percent, never 100 or 0 for less or more than that, and distinct from another share. */
-function percent(share, other = share) {
+/** A share in percent, never 100 or 0 for less or more than that, and distinct from other shares. */
+function percent(share, ...others) {
   for (let digits = 0; digits < 4; digits++) {
-    const [shown, beside] = [share, other].map((each) => number(each * 100, digits));
-    const isOther = shown !== beside || share === other;
+    const text = (each) => number(each * 100, digits);
+    const shown = text(share);
+    const isOther = others.every((each) => each === share || text(each) !== shown);
     if (isOther && (shown !== '100' || share >= 1) && (shown !== '0' || share <= 0)) return `${shown}%`;
   }
   return share < 0.5 ? '< 0.001%' : '> 99.999%';

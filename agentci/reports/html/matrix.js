@@ -102,6 +102,7 @@ function controlsView(selection, path, filters) {
     make(
       'div.chips',
       { role: 'group', 'aria-label': 'Show' },
+      make('span.quiet', 'Cases'),
       chips.map(({ key, label, status, amount }) =>
         make(
           'button.chip',

@@ -1,7 +1,15 @@
 // The head of the overview: the verdict with its reasons, and what the run took.
 
+// Of the reasons that are no regressions.
+const MAX_GATE_REASONS = 2;
+
 function verdictView() {
   const { status, title, reasons, notes } = DATA.verdict;
+  const [line, others] = regressionLine(reasons.slice(1));
+  const most = isNarrow.matches ? 1 : MAX_GATE_REASONS;
+  const [checksText, casesText] = changesText();
+  const isShort = isNarrow.matches && casesText;
+  const folded = [...(isShort ? [checksText] : []), ...reasons.slice(1).filter((each) => !others.slice(0, most).includes(each)), ...notes];
   return make(
     'section.card.verdict',
     { class: `${status} ${LOST_ROWS.length ? 'lost' : ''}`, 'aria-labelledby': 'verdict' },
@@ -9,13 +17,34 @@ function verdictView() {
       ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,
     make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
-    HAS_BASELINE ? make('p.why', `Checks against the baseline: ${DATA.changes?.join(', ') ?? 'no change'}.`) : null,
-    list(reasons.slice(1), 'why'),
-    notes.length < 2 ? list(notes, 'why') : make('details.fold', make('summary', countOf(notes.length, 'note')), list(notes, 'why')),
+    HAS_BASELINE ? make('p.why', isShort ? null : [checksText, ' '], casesText) : null,
+    line,
+    list(others.slice(0, most), 'why'),
+    folded.length < 2 ? list(folded, 'why') : make('details.fold', make('summary', dotted(folded.length > notes.length && countOf(folded.length - notes.length, 'detail'), notes.length && countOf(notes.length, 'note'))), list(folded, 'why')),
     isNarrow.matches ? null : make('p.meta', ...metaParts()),
-    lostNotes(),
+    lostNotes(isNarrow.matches ? 1 : MAX_LINES),
     policyNote(),
   );
+}
+
+/** What changed: of checks, whose numbers include advisory ones, and of cases, as the filters count them. */
+function changesText() {
+  const kinds = CASES.some(({ checks }) => checks.some(({ evaluator }) => !evaluator.required)) ? 'Required and advisory checks' : 'Checks';
+  const cases = ['new', 'still', 'fixed', 'answer']
+    .map((key) => [key, CASES.filter(FILTERS[key][1]).length])
+    .filter(([, amount]) => amount)
+    .map(([key, amount], index) => [index ? ', ' : 'Cases: ', make('a', { href: writeHash('/', { f: key }) }, `${count(amount)} ${FILTERS[key][0].toLowerCase()}`)]);
+  return [`${kinds} against the baseline: ${DATA.changes?.join(', ') ?? 'no change'}.`, cases.length ? [cases, '.'] : null];
+}
+
+/** One line for several regressions, the largest drop first, and the other reasons. */
+function regressionLine(reasons) {
+  const found = reasons.map((each) => /^(.+) regressed: mean score ((\S+) \u2192 (\S+)) \(/.exec(each)).filter(Boolean);
+  if (found.length < 2) return [null, reasons];
+  const drop = ([, , , before, after]) => after - before || -Infinity;
+  found.sort((a, b) => drop(a) - drop(b));
+  const line = make('p.why', 'Regressed: ', found.map(([, name, means], index) => [index ? ', ' : '', make('b', name), ` ${means}`]));
+  return [line, reasons.filter((each) => !found.some(({ input }) => input === each))];
 }
 
 /** What the run was, apart from the verdict. */
@@ -64,7 +93,7 @@ function baselineName() {
 function policyNote() {
   const { policy } = DATA;
   if (!policy?.changes?.length) return null;
-  const rows = policy.changes.slice(0, 2).map((cells) => {
+  const rows = policy.changes.slice(0, isNarrow.matches ? 1 : 2).map((cells) => {
     const [after, before, subject] = [...cells].reverse();
     // Of a program, only that it differs is known.
     const word = before ? 'Policy loosened' : `${after[0].toUpperCase()}${after.slice(1)}`;
@@ -85,7 +114,7 @@ function tilesView() {
   const checks = CASES.flatMap((each) => each.checks);
   const required = checks.filter(({ evaluator }) => evaluator.required);
   const advisory = checks.length - required.length;
-  const removed = CASES.reduce((sum, each) => sum + each.removed.length, 0);
+  const removed = CASES.reduce((sum, each) => sum + each.removed.length, DATA.lost.case_checks);
   const totals = {};
   for (const { status } of required) totals[status] = (totals[status] ?? 0) + 1;
   const rate = passRate(required.map(({ status }) => status));
@@ -112,9 +141,9 @@ function tilesView() {
       make('dt', `Pass rate of ${advisory ? 'required ' : ''}checks`),
       make(
         'dd',
-        rate === null ? '\u2013' : percent(rate, rateBefore),
+        rate === null ? '\u2013' : percent(rate, rateBefore, verdict.required ?? rate),
         ' ',
-        verdict.required === null ? '' : make('small', `required ${percent(verdict.required)} `),
+        verdict.required === null ? '' : make('small', `required ${percent(verdict.required, rate)} `),
         rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),

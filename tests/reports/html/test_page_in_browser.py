@@ -14,7 +14,7 @@ from agentci.model.result import BaselineCheck, CallPayload, EvaluatorCalls, Rep
 from agentci.model.values import Place, Problem, replace
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
-from agentci.reports.failures import format_changes
+from agentci.reports.failures import format_changed_checks
 from agentci.reports.run_content import encode_content
 from agentci.reports.sections import make_case_url
 from tests.helpers.browser import FIREFOX, PROGRAM, Browser, browser, firefox
@@ -270,8 +270,59 @@ class TestOverview:
 
     def test_changes_are_counted_as_in_the_comment(self, show: Show) -> None:
         report = conversation_report()
-        found = ", ".join(format_changes(report))
-        assert page_line(show(report)) == f"Checks against the baseline: {found}."
+        checks = ", ".join(format_changed_checks(report))
+        assert page_line(show(report)) == (
+            f"Checks against the baseline: {checks}. "
+            "Cases: 2 new failures, 1 still failing, 1 fixed, 3 answer changed."
+        )
+
+    def test_advisory_checks_are_named_where_they_count(self, show: Show) -> None:
+        results = [
+            make_result("failed", 0.5, case="a"),
+            make_result("failed", 0.5, case="a", evaluator="tone", required=False),
+        ]
+        results = [replace(each, id=f"{number:016x}") for number, each in enumerate(results)]
+        before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
+        report = replace(compared(make_report(results), make_trend()), baseline=before)
+        assert page_line(show(report)).startswith("Required and advisory checks against")
+
+    def test_regressions_are_on_one_line_the_largest_drop_first(self, show: Show) -> None:
+        """Their statistics are folded, as the cards with the failures come next."""
+        reasons = (
+            "7 of 21 checks failed (pass rate 67%, required 100%)",
+            "tone regressed: mean score 0.95 \u2192 0.9 (40 cases, p = 0.01)",
+            "grounded regressed: mean score 1 \u2192 0.65 (40 cases, p < 0.001)",
+        )
+        report = conversation_report()
+        decision = replace(report.decision, reasons=reasons)
+        page = show(replace(report, decision=decision))
+        assert page.texts(".verdict .why")[1] == (
+            "Regressed: grounded 1 \u2192 0.65, tone 0.95 \u2192 0.9"
+        )
+        assert page.texts(".verdict summary")[0].startswith("2 details")
+        page.run("document.querySelector('.verdict summary').click()")
+        assert [each for each in page.texts(".verdict li") if "p < 0.001" in each]
+
+    def test_removed_cases_are_one_row_that_leads_to_their_names(self, show: Show) -> None:
+        """Their evaluators are not removed: other cases have them."""
+        trends = [
+            make_trend(
+                evaluator=name,
+                newly_failing=(),
+                no_longer_evaluated=tuple(
+                    make_change(case, 1, None, "removed") for case in ("by_bus", "by_sledge")
+                ),
+            )
+            for name in ("response_quality", "tone")
+        ]
+        page = show(compared(conversation_report(), *trends))
+        [note] = page.texts(".verdict .note")
+        assert " ".join(note.split()) == (
+            "No longer evaluated 2 cases removed with 4 checks that passed"
+        )
+        page.run("document.querySelector('.verdict .note a').click()")
+        page.wait("document.querySelector('.remarks') !== null")
+        assert page.texts(".remarks li b") == ["by_bus", "by_sledge"]
 
     def test_card_shows_both_sides_of_another_tools_call(self, show: Show) -> None:
         page = show(other_tool_report())
@@ -890,7 +941,7 @@ class TestOtherViews:
         same = [each for each in report.results if each.case.id == "unchanged"]
         trend = make_trend(newly_failing=())
         page = show(compared(replace(report, results=tuple(same)), trend), "#/compare")
-        assert page.texts(".head .quiet") == ["Checks: no change."]
+        assert page.texts(".head .why") == ["Checks against the baseline: no change."]
         assert page.texts(".chip") == ["All cases 1"]
         assert "same answer and calls" in page.texts(".beside")[0]
 
@@ -942,9 +993,9 @@ class TestOtherViews:
         change = make_change("by_bus", 1, None, "removed")
         trend = make_trend(newly_failing=(), no_longer_evaluated=(change,))
         page = show(compared(conversation_report(), trend), "#/compare")
-        assert page.texts(".remarks") == [
-            "Cases that only the baseline has\nby_bus response_quality"
-        ]
+        assert page.texts(".remarks summary") == ["1 case only in the baseline"]
+        page.run("document.querySelector('.remarks summary').click()")
+        assert page.texts(".remarks li") == ["by_bus response_quality"]
 
     def test_messages_list_problems_and_policy(self, show: Show) -> None:
         change = PolicyChange(

@@ -513,6 +513,7 @@ class TestTextDiff:
         ("percent(0.984, 0.9995)", "98%"),
         ("percent(0.984, 0.9838)", "98.4%"),
         ("percent(0.98402, 0.98404)", "98.402%"),
+        ("percent(0.899, 0.97, 0.9)", "89.9%"),
         ("milliseconds(949)", "949 ms"),
         ("milliseconds(1500)", "1.5 s"),
         ("milliseconds(120000)", "2 min"),
