@@ -34,6 +34,8 @@ EVALUATOR_KEYS: Final = ("evaluators", "checks")
 # A config has at least one of them, or a file of eval cases, which may have checks of their own.
 CONFIG_KEYS: Final = (*EVALUATOR_KEYS, "results")
 EVAL_SET_KEY: Final = "eval_set"
+# Where `agentci init` and `agentci accept` write eval cases, unless the config names an eval set.
+DEFAULT_EVAL_SET: Final = "evals/cases.yaml"
 CASE_FILE_SUFFIXES: Final = (".yaml", ".yml")
 
 

@@ -1,6 +1,7 @@
 """Read configs from disk into suites, and find the files that they name."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -344,6 +345,23 @@ def load_input_suite(settings: Settings, services: Services) -> LoadedSuite:
     document = _read_document(paths[0], services)
     locator = make_locator(paths[0].parent, services)
     return LoadedSuite(suite=read_inputs(document), locator=locator)
+
+
+def find_eval_set_readers(settings: Settings, services: Services) -> dict[Path, str]:
+    """Return the first config that reads each eval set, by the path of the eval set.
+
+    Invalid configs are left out.
+    """
+    from agentci.config.suite import read_inputs  # noqa: PLC0415 (few commands need it)
+
+    readers: dict[Path, str] = {}
+    for path in find_configs(settings.configs, services.workspace)[0]:
+        with suppress(InputError):
+            suite = read_inputs(_read_document(path, services))
+            loaded = LoadedSuite(suite=suite, locator=make_locator(path.parent, services))
+            for each in find_eval_sets(loaded, services.workspace):
+                readers.setdefault(each.path.path, suite.file)
+    return readers
 
 
 def _replace_results(suites: Sequence[LoadedSuite], given: Sequence[str]) -> Sequence[LoadedSuite]:

@@ -35,11 +35,12 @@ from agentci.runner.load_inputs import (
     RecordedRuns,
     find_expectation_problems,
     find_input_files,
-    find_lost_problems,
+    find_uncompared_problems,
     find_uncovered_problems,
     find_unknown_cases,
     find_unmatched_problems,
     find_unmatched_runs,
+    find_unread_eval_set,
     load_eval_set,
     load_suite_dataset,
     read_recorded_runs,
@@ -225,6 +226,7 @@ class _SuiteInputs(Struct, frozen=True, kw_only=True):
         workspace: where the recorded runs are.
         recordings: the files of recorded runs.
         known_ids: of the eval cases of all suites, which may share the recorded runs.
+        unread_eval_set: see ``find_unread_eval_set``.
     """
 
     loaded: LoadedSuite
@@ -234,6 +236,7 @@ class _SuiteInputs(Struct, frozen=True, kw_only=True):
     dataset: Dataset | None
     recordings: tuple[ResolvedPath, ...]
     known_ids: AbstractSet[str] = frozenset()
+    unread_eval_set: str = ""
 
 
 def _load_inputs(
@@ -287,6 +290,9 @@ def _load_inputs(
                 eval_set=eval_set,
                 dataset=dataset,
                 recordings=recordings,
+                unread_eval_set=""
+                if settings.eval_sets or runs_workspace is not None
+                else find_unread_eval_set(loaded, suites, services.workspace),
             )
         )
     if problems:
@@ -376,7 +382,8 @@ def _plan_recordings(
     )
     # Another config may have the eval cases of recorded runs that several configs share.
     lost = () if source.known_ids or not is_own else tuple(matching.without_eval_set)
-    problems.update(dict.fromkeys(find_lost_problems(suite, lost)))
+    uncompared = find_uncompared_problems(suite, lost, source.unread_eval_set)
+    problems.update(dict.fromkeys(uncompared))
     gate = replace(gate, unmatched=(*(each.id for each in unmatched), *lost))
     return PlannedSuite(gate=gate, checks=checks)
 

@@ -1,8 +1,10 @@
 """``agentci accept``: write eval cases from recorded runs, or update those that a run changed."""
 
+import os.path
 import re
+import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -32,7 +34,7 @@ from agentci.config.case_file import (
     read_case_file,
     replace_case,
 )
-from agentci.config.discovery import find_matching_paths, is_case_file
+from agentci.config.discovery import DEFAULT_EVAL_SET, find_matching_paths, is_case_file
 from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, InputError
 from agentci.evaluators.checks.texts import find_secrets
@@ -41,11 +43,12 @@ from agentci.evaluators.trajectory.expectation import RESERVED, read_trajectory
 from agentci.evaluators.trajectory.matchers import PREFIX
 from agentci.model.case import Case, EvalCase, EvalSet
 from agentci.model.trace import ToolCall, Turn
-from agentci.model.values import COMMAND_LINE, Json, JsonObject, Place, replace
+from agentci.model.values import COMMAND_LINE, Json, JsonObject, Place, Problem, replace
 from agentci.record.redaction import RecordingRedactor
 from agentci.recordings import adk_eval_set
 from agentci.recordings.adk_eval_set import read_eval_set
-from agentci.runner.load_configs import LoadedSuite, load_input_suite
+from agentci.reports.report_format import format_problem
+from agentci.runner.load_configs import LoadedSuite, find_eval_set_readers, load_input_suite
 from agentci.runner.load_eval_sets import MAX_EVAL_SET_BYTES, join_eval_sets
 from agentci.runner.load_inputs import find_recordings, read_recorded_runs
 
@@ -219,15 +222,12 @@ def _list_dollar_keys(value: Json) -> Iterator[str]:
             yield from _list_dollar_keys(each)
 
 
-DEFAULT_EVAL_SET: Final = "evals/cases.yaml"
 OLD_FORM: Final = "an ADK test file in its old form is read, but not written"
 OLD_FORM_HINT: Final = "convert it with ADK, or name a YAML file with --eval-set"
 REDACT_HINT: Final = "a run has a secret; pass --redact REGEX to keep it out"
 # A case with nothing else only asks, and expects nothing yet.
 QUESTION_KEYS: Final = frozenset({"id", "input"})
-COMPARED: Final = (
-    "`agentci run` compares their calls; for answers add an evaluator: agentci's docs/eval-cases.md"
-)
+COMPARED: Final = "compares their calls; for answers add an evaluator: agentci's docs/eval-cases.md"
 # Lines of a case that are shown around a change.
 CONTEXT_LINES: Final = 2
 NEW, CHANGED, SAME, REFUSED = "new", "changed", "unchanged", "refused"
@@ -275,16 +275,11 @@ class _Candidate(Struct, frozen=True, kw_only=True):
 
 
 class _EvalSetFile(Struct, frozen=True, kw_only=True):
-    """An eval set to write, which may not exist yet.
-
-    Attributes:
-        unnamed_in: the config that does not name it yet; empty if none has to.
-    """
+    """An eval set to write, which may not exist yet."""
 
     path: ResolvedPath
     name: str
     text: str
-    unnamed_in: str = ""
 
     @property
     def is_own_format(self) -> bool:
@@ -340,6 +335,8 @@ def accept_cases(command: AcceptCommand, settings: Settings, session: Session) -
     if not written:
         _check_choice(found, chosen, command)
     _summarize(shown, written, command, targets, session)
+    accepted = [each for each in targets if any(one.target is each for one in written)]
+    _print_lines(_describe_use(accepted, targets, loaded, command, settings, session), session)
     is_refused = any(each.state == REFUSED and each.id in chosen for each in found)
     return 1 if is_refused else 0
 
@@ -370,13 +367,8 @@ def _open_eval_sets(
         folder = Path(loaded.locator.folder)
         found = find_matching_paths(folder, named) or (folder / named,)
         paths += [workspace.resolve(each, named=named, place=place) for each in found]
-    is_named = (
-        settings.eval_sets or loaded.suite.eval_sets or loaded.suite.file == COMMAND_LINE.file
-    )
-    unnamed_in = "" if is_named else loaded.suite.file
     targets = [
-        _open_eval_set(path, workspace, unnamed_in=unnamed_in)
-        for path in {each.path: each for each in paths}.values()
+        _open_eval_set(path, workspace) for path in {each.path: each for each in paths}.values()
     ]
     if targets[0].is_old_form:
         place = Place(file=targets[0].name)
@@ -384,7 +376,7 @@ def _open_eval_sets(
     return tuple(targets)
 
 
-def _open_eval_set(path: ResolvedPath, workspace: Workspace, *, unnamed_in: str) -> _EvalSetFile:
+def _open_eval_set(path: ResolvedPath, workspace: Workspace) -> _EvalSetFile:
     name = workspace.display_path(path.path)
     text = ""
     if is_file(path.path):
@@ -395,7 +387,7 @@ def _open_eval_set(path: ResolvedPath, workspace: Workspace, *, unnamed_in: str)
         raise InputError.from_message(f"{name} is a folder", hint=hint)
     elif "*" in path.path.name:
         raise InputError.from_message(f"no file matches {name}", hint="name a file to write")
-    return _EvalSetFile(path=path, name=name, text=text, unnamed_in=unnamed_in)
+    return _EvalSetFile(path=path, name=name, text=text)
 
 
 def _read_all(targets: Sequence[_EvalSetFile]) -> EvalSet | None:
@@ -596,10 +588,6 @@ def _summarize(
     if not written:
         names = " and ".join(each.name for each in targets)
         lines = [f"No case accepted; {names} {'is' if len(targets) == 1 else 'are'} unchanged"]
-    elif targets[0].unnamed_in:
-        lines.append(f"add `eval_set: {DEFAULT_EVAL_SET}` to {targets[0].unnamed_in}")
-    if command.has_answers and any(each.target.is_own_format for each in written):
-        lines.append(COMPARED)
     waiting = [each for each in found if each.state == NEW and each not in written]
     changed = [each for each in found if each.state == CHANGED and each not in written]
     if waiting and not (command.names or command.every) and command.ask is not None:
@@ -609,4 +597,59 @@ def _summarize(
         lines.append(f"changed: {names}; pass --update to accept the new calls and answers")
     if any("has a secret" in each.reason for each in found):
         lines.append(REDACT_HINT)
+    _print_lines(lines, session)
+
+
+def _describe_use(
+    accepted: Sequence[_EvalSetFile],
+    targets: Sequence[_EvalSetFile],
+    loaded: LoadedSuite,
+    command: AcceptCommand,
+    settings: Settings,
+    session: Session,
+) -> Iterator[str]:
+    """Yield what compares the accepted cases, or what is missing for that.
+
+    Args:
+        accepted: the eval sets to which cases were written.
+        targets: all eval sets; without an accepted case, only what is missing for them is named.
+    """
+    workspace, run = session.services.workspace, "agentci run"
+    if loaded.suite.file == COMMAND_LINE.file:
+        paths = (os.path.relpath(each.path.path, workspace.cwd) for each in accepted)
+        run = shlex.join([*run.split(), *(word for each in paths for word in ("--eval-set", each))])
+    else:
+        readers = find_eval_set_readers(settings, session.services)
+        unread = [
+            each
+            for each in accepted or targets
+            if each.path.path not in readers and is_file(each.path.path)
+        ]
+        for each in unread:
+            yield format_problem(_make_unread_problem(each, loaded, workspace))
+        if unread:
+            return
+    if command.has_answers and any(each.is_own_format for each in accepted):
+        yield f"`{run}` {COMPARED}"
+
+
+def _make_unread_problem(
+    eval_set: _EvalSetFile, loaded: LoadedSuite, workspace: Workspace
+) -> Problem:
+    path = eval_set.path.path
+    named = os.path.relpath(path, loaded.locator.folder)
+    hint = f"add `eval_set: {named}`"
+    if loaded.suite.eval_sets:
+        hint = f"add {named} to `eval_set`"
+    elif not path.is_relative_to(workspace.root):
+        hint = f"pass `--eval-set {path}` to `agentci run`"
+    return Problem(
+        message=f"no config reads {eval_set.name}, so that no run is compared with its cases",
+        place=loaded.suite.place,
+        hint=hint,
+        severity="warning",
+    )
+
+
+def _print_lines(lines: Iterable[str], session: Session) -> None:
     write_to_stream("".join(f"{escape_for_log_line(line)}\n" for line in lines), session.out)

@@ -22,6 +22,7 @@ from agentci.cli.project import (
     find_project,
 )
 from agentci.cli.session import Session
+from agentci.config.discovery import DEFAULT_EVAL_SET
 from agentci.config.options import DEFAULT_RECORDING
 from agentci.config.settings import parse_settings
 from agentci.errors import InputError
@@ -41,13 +42,11 @@ FIRST_CHECKS: Final = ("no_secrets: true", "max_tool_calls: 30")
 # One other word in an answer of fewer than 20 words fails. In longer ones no threshold separates a
 # wrong fact from other wording.
 ANSWER_LINES: Final = (
-    "# evaluators: # compares the words of answers with the expected ones; lower it if wording is",
-    "#   # free, and list facts in the eval case: `checks: [contains: sunny]`",
+    "# evaluators: # compare the words of answers, see agentci's docs/eval-cases.md#answers",
     "#   - {name: response_match_score, type: builtin, threshold: 0.95, turn_score: min}",
 )
 TOOL_ERRORS_CHECK: Final = "no_tool_errors: true"
 DEFAULT_TRACES: Final = "traces/*.jsonl"
-CASES_FILE: Final = "evals/cases.yaml"
 FIRST_CASES: Final = "eval_cases:\n  - id: hello\n    input: Hello\n"
 # Where GitHub evaluates an expression, also in a string of YAML.
 EXPRESSION: Final = "${{"
@@ -81,8 +80,8 @@ def init_project(ask: Ask | None, session: Session) -> int:
     eval_sets = answers.eval_sets
     has_cases = eval_sets or (project.recorded is not None and project.recorded.cases)
     if INPUT_WORD in answers.command and not has_cases:
-        _write(workspace.cwd / CASES_FILE, FIRST_CASES, session)
-        eval_sets = (CASES_FILE,)
+        _write(workspace.cwd / DEFAULT_EVAL_SET, FIRST_CASES, session)
+        eval_sets = (DEFAULT_EVAL_SET,)
     config = next(iter(project.configs), CONFIG_FILE)
     if config not in project.configs:
         _write(workspace.cwd / config, make_config(project, eval_sets), session)
@@ -257,8 +256,8 @@ def _describe_checks(config: str, project: Project) -> str:
 def _list_next_commands(answers: _Answers) -> Iterator[str]:
     command = answers.command or "COMMAND"
     files = answers.eval_sets if INPUT_WORD in command else ()
-    if CASES_FILE in files:
-        yield f"  put the questions to your agent into {CASES_FILE}"
+    if DEFAULT_EVAL_SET in files:
+        yield f"  put the questions to your agent into {DEFAULT_EVAL_SET}"
     cases = "".join(f" --cases {shlex.quote(each)}" for each in files)
     yield f"  agentci record{cases} -- {command}   # with a key of the model"
     yield "  agentci run       # the verdict"
@@ -286,7 +285,7 @@ def make_config(project: Project, eval_sets: Sequence[str]) -> str:
         names = ", ".join(_quote(each) for each in eval_sets)
         lines.append(f"eval_set: [{names}]" if len(eval_sets) > 1 else f"eval_set: {names}")
     else:
-        lines.append(f"# eval_set: {CASES_FILE}   # `agentci accept` writes it from good runs")
+        lines.append(f"# eval_set: {DEFAULT_EVAL_SET} # `agentci accept` writes it from good runs")
     # Cases in YAML need not list their calls.
     if eval_sets and all(each.endswith(".json") for each in eval_sets):
         metric = "{name: tool_trajectory_avg_score, type: builtin, threshold: 1.0}"

@@ -21,7 +21,9 @@ from agentci.reports.results_json import make_results_schema
 from agentci.runner.load_configs import LoadedSuite, find_refused_variables, load_suite
 from agentci.runner.load_inputs import (
     find_expectation_problems,
+    find_uncompared_problems,
     find_unknown_cases,
+    find_unread_eval_set,
     load_eval_set,
     load_suite_dataset,
 )
@@ -59,10 +61,12 @@ def validate_configs(
     """
     paths, missing = find_configs(configs, services.workspace)
     problems = [*missing]
+    suites: list[LoadedSuite] = []
     for path in paths:
         try:
             overrides = Overrides(judge_model=judge_model, eval_sets=tuple(eval_sets))
             loaded = load_suite(path, overrides, services)
+            suites.append(loaded)
             eval_set = load_eval_set(loaded, services.workspace, given=eval_sets)
             dataset = load_suite_dataset(
                 loaded, services.workspace, carries_runs=not loaded.suite.traces
@@ -74,6 +78,9 @@ def validate_configs(
             problems += [*loaded.notices, *find_expectation_problems(loaded.suite, eval_set)]
         except InputError as error:
             problems += error.problems
+    for loaded in () if eval_sets else suites:
+        unread = find_unread_eval_set(loaded, suites, services.workspace)
+        problems += find_uncompared_problems(loaded.suite, (), unread)
     out.write(render_problems(problems, form, files=len(paths)))
     return EXIT_INVALID_INPUT if _has_errors(problems) else 0
 

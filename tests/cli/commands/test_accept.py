@@ -16,9 +16,9 @@ TRACES = (
     otlp("no", "# Hi", trace=2),
 )
 
-NEXT = (
-    "`agentci run` compares their calls; for answers add an evaluator: agentci's docs/eval-cases.md"
-)
+COMPARED = "compares their calls; for answers add an evaluator: agentci's docs/eval-cases.md"
+NEXT = f"`agentci run --eval-set evals/cases.yaml` {COMPARED}"
+CONFIG = "traces: t.jsonl\nchecks: [no_secrets: true]\n"
 
 
 def accept(folder: Path, *arguments: str, traces: tuple[str, ...] = TRACES) -> Ran:
@@ -223,11 +223,71 @@ def test_config_names_traces_and_an_eval_set_that_does_not_exist_yet(tmp_path: P
     assert run_agentci(["run"], cwd=tmp_path).code == 0
 
 
-def test_config_without_an_eval_set_is_named_with_the_key_to_add(tmp_path: Path) -> None:
-    (tmp_path / "agentci.yaml").write_text("traces: t.jsonl\nchecks: [no_secrets: true]\n")
+@pytest.mark.parametrize(
+    ("config", "option", "message", "fixed"),
+    [
+        ("a.yaml", "", "a.yaml:1: warning: no config reads evals/cases.yaml", "eval_set: evals/"),
+        ("a.yaml", "b.yaml", "no config reads b.yaml, so that no run is compared", "eval_set: b."),
+        ("c/a.yaml", "c/b.yaml", "c/a.yaml:1: warning: no config reads c/b.yaml", "eval_set: b."),
+    ],
+)
+def test_accept_names_the_key_that_a_config_lacks(
+    config: str, option: str, message: str, fixed: str, tmp_path: Path
+) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / config).write_text(CONFIG.replace("t.jsonl", str(tmp_path / "t.jsonl")))
+    (tmp_path / "t.jsonl").write_text(TRACES[0])
+    named = ["--config", config, *(["--eval-set", option] if option else [])]
+    ran = run_agentci(["accept", "--all", *named], cwd=tmp_path)
+    assert ran.code == 0
+    assert message in ran.out
+    assert COMPARED not in ran.out
+    added = ran.out.rpartition("; add `")[2].partition("`")[0]
+    assert added.startswith(fixed)
+    again = run_agentci(["accept", "--all", *named], cwd=tmp_path)
+    assert message in again.out
+    (tmp_path / config).write_text(f"{(tmp_path / config).read_text()}{added}\n")
+    ran = run_agentci(["run", config], cwd=tmp_path)
+    assert ran.code == 0
+    assert "case:calls" in ran.out
+    again = run_agentci(["accept", "--all", *named], cwd=tmp_path)
+    assert "no config reads" not in again.out
+
+
+def test_second_eval_set_is_to_be_added_to_the_first(tmp_path: Path) -> None:
+    (tmp_path / "agentci.yaml").write_text(f"{CONFIG}eval_set: one.yaml\n")
     (tmp_path / "t.jsonl").write_text(TRACES[0])
     ran = run_agentci(["accept", "--all"], cwd=tmp_path)
-    assert "add `eval_set: evals/cases.yaml` to agentci.yaml" in ran.out
+    assert ran.out.splitlines()[-2:] == [
+        "Accepted 1 case in one.yaml",
+        f"`agentci run` {COMPARED}",
+    ]
+    ran = run_agentci(["accept", "--all", "--eval-set", "two.yaml"], cwd=tmp_path)
+    assert "no config reads two.yaml" in ran.out
+    assert ran.out.endswith("; add two.yaml to `eval_set`\n")
+
+
+def test_eval_cases_at_the_default_place_that_no_config_reads_are_a_warning(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "agentci.yaml").write_text(CONFIG)
+    (tmp_path / "t.jsonl").write_text(TRACES[0])
+    unread = "no config reads the eval cases in evals/cases.yaml"
+    assert unread not in run_agentci(["run"], cwd=tmp_path).out
+    assert run_agentci(["accept", "--all"], cwd=tmp_path).code == 0
+    for command in ("run", "validate"):
+        ran = run_agentci([command], cwd=tmp_path)
+        assert ran.code == 0
+        assert ran.out.count(unread) == 1
+        assert f"agentci.yaml:1: warning: {unread}" in ran.out
+        named = run_agentci([command, "--eval-set", "evals/cases.yaml"], cwd=tmp_path)
+        assert unread not in named.out
+    (tmp_path / "a.eval.yaml").write_text(f"{CONFIG}eval_set: evals/cases.yaml\n")
+    assert unread not in run_agentci(["validate"], cwd=tmp_path).out
+    assert unread in run_agentci(["validate", "agentci.yaml"], cwd=tmp_path).out
+    # A config beside it may be for another step of the workflow.
+    (tmp_path / "eval_config.yaml").write_text(f"{CONFIG}eval_set:\n  - ./evals/cases.yaml\n")
+    assert unread not in run_agentci(["validate", "agentci.yaml"], cwd=tmp_path).out
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,23 @@ def test_suggested_metric_notices_another_word_in_a_short_answer(
     assert "response_match_score" in ran.out
 
 
+@pytest.mark.parametrize("name", ["python", "traces"])
+def test_commented_lines_of_the_config_work_as_they_are(name: str, tmp_path: Path) -> None:
+    files, _, _ = REPOSITORIES[name]
+    write(tmp_path, {"traces/a.jsonl": otlp(), **files})
+    assert run_agentci(["init", "--yes"], cwd=tmp_path).code == 0
+    config = tmp_path / "agentci.yaml"
+    lines = config.read_text().splitlines()
+    assert any(each.startswith("# evaluators:") for each in lines)
+    config.write_text("\n".join(each.removeprefix("# ") for each in lines))
+    assert run_agentci(["accept", "--all"], cwd=tmp_path).code == 0
+    assert run_agentci(["validate"], cwd=tmp_path).out == "no problems in 1 file\n"
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == 0
+    names = {each["evaluator"] for each in ran.results["results"]}
+    assert {"case:calls", "response_match_score", "no_secrets"} <= names
+
+
 def test_failed_tools_are_checked_only_where_the_traces_say_it(tmp_path: Path) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
     messages = [
