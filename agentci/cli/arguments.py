@@ -1,6 +1,7 @@
 """The command-line parser of all commands, and its error messages."""
 
 import argparse
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
@@ -46,7 +47,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _format_usage_error(message: str) -> str:
-    return f"agentci: error: {escape_for_log_line(message)}\n"
+    return f"error: {escape_for_log_line(message)}\n"
 
 
 def _explain_unknown(
@@ -57,7 +58,10 @@ def _explain_unknown(
 ) -> str:
     word, command = unknown[0], options["command"]
     if not word.startswith("-"):
-        return f"unrecognized arguments: {' '.join(unknown)}; {EXTRA_ARGUMENT_HINT}"
+        before = itertools.takewhile(lambda each: each != word, words)
+        has_options = any(each.startswith("-") for each in before)
+        hint = EXTRA_ARGUMENT_HINT if has_options else f"try `agentci {command} --help`"
+        return f"unexpected argument `{word}`; {hint}"
     name = word.partition("=")[0]
     hint = f"try `agentci {command} --help`"
     if name in ("--config", "-c") and "traces" in options:

@@ -18,6 +18,7 @@ from agentci.config.check_entries import (
     read_check_entry,
 )
 from agentci.config.checks import CHECKS_KEY, find_check_item_problems, list_check_items
+from agentci.config.discovery import OWN_CASES_KEY
 from agentci.config.entries import EVERY_SCORE_REACHES_ZERO
 from agentci.config.schema import (
     JSON_SCHEMA_DIALECT,
@@ -164,8 +165,7 @@ def make_cases_schema() -> Schema:
     return {"$schema": JSON_SCHEMA_DIALECT, "$id": SCHEMA_ID, **simplify_schema(schema)}
 
 
-CASES_KEY: Final = "eval_cases"
-CONTENT_HINT: Final = f"write the cases as a list below `{CASES_KEY}:`"
+CONTENT_HINT: Final = f"write the cases as a list below `{OWN_CASES_KEY}:`"
 # What to write instead of a key without a value, which is ambiguous.
 NULL_HINTS: Final = {
     "calls": "write `calls: []` if no tool is called, or remove `calls` to compare none",
@@ -212,12 +212,12 @@ def read_case_file(
         reader = _CaseReader(document, prices or {}, found)
         first: dict[str, Place] = {}
         for index, entry in enumerate(read.eval_cases):
-            place = document.place_of((CASES_KEY, index, "id"))
+            place = document.place_of((OWN_CASES_KEY, index, "id"))
             if entry.id in first:
                 message = f"the id {quote_name(entry.id)} is already used on line "
                 found.append(Problem(message=f"{message}{first[entry.id].line}", place=place))
             first.setdefault(entry.id, place)
-            case, own = reader.read(entry, (CASES_KEY, index))
+            case, own = reader.read(entry, (OWN_CASES_KEY, index))
             cases.append(case)
             for name, check in own.items():
                 checks.setdefault(name, {})[case.id] = check
@@ -467,7 +467,7 @@ def list_written_cases(text: str, *, file: str) -> list[JsonObject]:
     """
     if not text.strip():
         return []
-    cases = read_yaml(text.encode(), file=file).data.get(CASES_KEY)
+    cases = read_yaml(text.encode(), file=file).data.get(OWN_CASES_KEY)
     return [each for each in cases if isinstance(each, Mapping)] if isinstance(cases, list) else []
 
 
@@ -478,7 +478,7 @@ def add_case(text: str, case: JsonObject, *, file: str) -> str:
         InputError: its cases are not on lines of their own.
     """
     if not text.strip():
-        return "\n".join((f"{CASES_KEY}:", *_format_case(case, INDENT), ""))
+        return "\n".join((f"{OWN_CASES_KEY}:", *_format_case(case, INDENT), ""))
     indent = find_case_lines(text, 0, file=file)[2]
     return "\n".join((text.rstrip("\n"), *_format_case(case, indent), ""))
 
@@ -500,7 +500,7 @@ def find_case_lines(text: str, index: int, *, file: str) -> tuple[int, int, str]
     Raises:
         InputError: its cases are not on lines of their own.
     """
-    place = read_yaml(text.encode(), file=file).place_of((CASES_KEY, index))
+    place = read_yaml(text.encode(), file=file).place_of((OWN_CASES_KEY, index))
     lines = text.split("\n")
     first = place.line - 1
     dash = _DASH.match(lines[first])

@@ -20,6 +20,10 @@ from agentci.recordings.registry import EVAL_SET_KEYS
 CASE_KEYS: Final = ("evalcases", "cases", "eval_cases", "tests")
 # Keys that also hold cases, or name files of them, since AgentV 5.
 CASE_SOURCE_KEYS: Final = (*CASE_KEYS, "scenarios", "imports")
+# The key for cases in agentci's own format, the keys of a case, and those that AgentV has not.
+OWN_CASES_KEY: Final = "eval_cases"
+OWN_EXPECTATION_KEYS: Final = frozenset({"calls", "answer", "checks"})
+OWN_CASE_KEYS: Final = frozenset({"id", "input", "turns", *OWN_EXPECTATION_KEYS})
 # The key for the cases in `evals.json` of Agent Skills.
 SKILL_CASES_KEY: Final = "evals"
 
@@ -52,8 +56,29 @@ def may_be_case_file(pattern: object) -> bool:
 def is_eval_file(document: YamlDocument) -> bool:
     """Whether the file lists cases but no evaluators or checks, and is not an eval set."""
     keys = document.data.keys()
-    others = {*EVALUATOR_KEYS, *EVAL_SET_KEYS}
-    return keys.isdisjoint(others) and not keys.isdisjoint((*CASE_SOURCE_KEYS, SKILL_CASES_KEY))
+    if not keys.isdisjoint(EVALUATOR_KEYS) or _is_eval_set(document):
+        return False
+    return not keys.isdisjoint((*CASE_SOURCE_KEYS, SKILL_CASES_KEY))
+
+
+def _is_eval_set(document: YamlDocument) -> bool:
+    """Whether the file is an eval set of ADK, or one of agentci's own, which AgentV cannot run."""
+    if not document.data.keys().isdisjoint(EVAL_SET_KEYS):
+        return True
+    cases = document.data.get(OWN_CASES_KEY)
+    if document.data.keys() != {OWN_CASES_KEY} or not isinstance(cases, list):
+        return False
+    keys = {key for case in cases if isinstance(case, Mapping) for key in case}
+    return bool(keys) and (keys <= OWN_CASE_KEYS or not keys.isdisjoint(OWN_EXPECTATION_KEYS))
+
+
+def make_eval_set_error(file: str) -> InputError:
+    """The error of an eval set that is given as a config."""
+    return InputError.from_message(
+        "the file is an eval set, not a config",
+        place=Place(file=file),
+        hint=f"name it as `eval_set:` of a config, or pass it with `--eval-set {file}`",
+    )
 
 
 def check_eval_config(document: YamlDocument) -> None:
@@ -64,12 +89,8 @@ def check_eval_config(document: YamlDocument) -> None:
             file.
     """
     keys = document.data.keys()
-    if not keys.isdisjoint(EVAL_SET_KEYS):
-        raise InputError.from_message(
-            "the file is an eval set, not a config",
-            place=Place(file=document.file),
-            hint="set it as `eval_set` of a config, or pass it with --eval-set",
-        )
+    if _is_eval_set(document):
+        raise make_eval_set_error(document.file)
     case_keys = [key for key in CASE_KEYS if key in keys]
     own_keys = [key for key in EVALUATOR_KEYS if key in keys]
     if own_keys and case_keys:

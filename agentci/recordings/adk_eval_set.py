@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, Final, TypeGuard
 
@@ -81,6 +82,12 @@ def _read_call(fields: JsonFields) -> ToolCall:
 
 
 SET_HINT: Final = 'expected {"eval_set_id": "...", "eval_cases": [...]}'
+LINES_HINT: Final = (
+    "an eval set is one JSON document of ADK, or YAML with `eval_cases:`, see agentci's "
+    "docs/eval-cases.md"
+)
+# Blank lines before the second line of JSON Lines.
+MAX_BLANK_LINES: Final = 10
 CONTENT_HINT: Final = 'write {"parts": [{"text": "..."}]}'
 
 # Allowed keys of a part besides text, a function call and a function response.
@@ -101,7 +108,14 @@ def read_eval_set(data: bytes, *, file: str) -> EvalSet:
     Raises:
         InputError: if it is invalid; with every problem and its line.
     """
-    document = read_json(data, file=file)
+    try:
+        document = read_json(data, file=file)
+    except InputError:
+        if _is_json_lines(data):
+            message = "the file is JSON Lines, not an eval set"
+            place = Place(file=file)
+            raise InputError.from_message(message, place=place, hint=LINES_HINT) from None
+        raise
     if is_test_file(document.value):
         return _read_test_file(document.value, document)
     if not isinstance(document.value, dict):
@@ -120,6 +134,16 @@ def read_eval_set(data: bytes, *, file: str) -> EvalSet:
     )
     _check_problems(complaints, document)
     return eval_set
+
+
+def _is_json_lines(data: bytes) -> bool:
+    """Whether the first of several lines is a JSON object of its own."""
+    lines = [line for line in data.split(b"\n", MAX_BLANK_LINES) if line.strip()]
+    if len(lines) < 2:  # noqa: PLR2004
+        return False
+    with suppress(InputError):
+        return isinstance(read_json(lines[0], file="").value, dict)
+    return False
 
 
 def _read_test_file(items: Sequence[Json], document: JsonDocument) -> EvalSet:

@@ -112,8 +112,8 @@ def place_in_file(place: Place | None) -> Place | None:
 
 
 def format_problem(problem: Problem) -> str:
-    """Format a problem as ``FILE:LINE:COLUMN: SEVERITY: MESSAGE; HINT``."""
-    place = "" if problem.place is None else f"{problem.place}: "
+    """Format a problem as ``FILE:LINE:COLUMN: SEVERITY: MESSAGE; HINT``; the place if in a file."""
+    place = "" if problem.place in (None, COMMAND_LINE) else f"{problem.place}: "
     return f"{place}{problem.severity}: {format_problem_text(problem)}"
 
 

@@ -25,13 +25,15 @@ from agentci.config.discovery import (
     find_configs,
     find_matching_paths,
     is_eval_file,
+    make_eval_set_error,
     may_be_case_file,
 )
 from agentci.config.overrides import Overrides, find_only_option_problems
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite, make_case_suite, make_metric_suite, read_suite
 from agentci.config.variables import ConfigVariables
-from agentci.config.yaml_document import YamlDocument, read_yaml
+from agentci.config.yaml_document import YamlDocument, read_tree, read_yaml
+from agentci.config.yaml_nodes import plain_data
 from agentci.errors import InputError, PermanentFetchError
 from agentci.evaluators.checks.names import CASE_PREFIX
 from agentci.evaluators.evaluator import collect_needs
@@ -40,7 +42,8 @@ from agentci.model.case import EvalSet
 from agentci.model.judges import RequiredJudge
 from agentci.model.program import REQUIREMENTS_NAME, LocalProgram, RemoteProgram
 from agentci.model.requests import RequiredService, RequiredVariables
-from agentci.model.values import COMMAND_LINE, Place, Problem, replace
+from agentci.model.values import COMMAND_LINE, Json, Place, Problem, replace
+from agentci.recordings.adk_eval_set import is_test_file
 from agentci.remote.programs import Sources
 from agentci.runner.load_eval_sets import NamedEvalSet, load_checked_eval_sets
 from agentci.runner.services import Services
@@ -601,7 +604,20 @@ def _read_document(path: Path, services: Services) -> YamlDocument:
 
 
 def _read_yaml_file(path: Path, services: Services) -> YamlDocument:
-    return read_yaml(_read_config_file(path, services), file=services.workspace.display_path(path))
+    data, name = _read_config_file(path, services), services.workspace.display_path(path)
+    try:
+        return read_yaml(data, file=name)
+    except InputError:
+        if is_test_file(_read_list(data, name)):
+            raise make_eval_set_error(name) from None
+        raise
+
+
+def _read_list(data: bytes, name: str) -> Json:
+    """Read a file whose top level is a list; None if it is not."""
+    with suppress(InputError):
+        return plain_data(read_tree(data, file=name)[0])
+    return None
 
 
 def _read_config_file(

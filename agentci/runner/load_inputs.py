@@ -313,7 +313,8 @@ def read_recordings(
             break
         name = services.workspace.display_path(path.path)
         if is_folder(path.path):
-            problems.append(Problem(message=f"{name} is a folder", hint=_suggest_files(name)))
+            place = COMMAND_LINE if settings.traces else loaded.suite.place_of("traces")
+            problems.append(_make_folder_problem(name, place))
             continue
         try:
             with limit_input(name):
@@ -405,6 +406,23 @@ def find_recordings(
             hint = "check the path or the glob, or record the agent with `agentci record`"
             raise InputError.from_message(message, place=place, hint=hint)
     return tuple(dict.fromkeys(path for paths in found.values() for path in paths))
+
+
+def find_folder_problems(loaded: LoadedSuite, workspace: Workspace) -> Iterator[Problem]:
+    """Find folders that a config names as traces.
+
+    Raises:
+        InputError: one is outside the workspace.
+    """
+    place = loaded.suite.place_of("traces")
+    for named in loaded.suite.traces:
+        paths = loaded.locator.matches(named, place) if "*" not in named else ()
+        if paths and is_folder(paths[0].path):
+            yield _make_folder_problem(workspace.display_path(paths[0].path), place)
+
+
+def _make_folder_problem(name: str, place: Place) -> Problem:
+    return Problem(message=f"{name} is a folder", place=place, hint=_suggest_files(name))
 
 
 def _warn_of_folders(

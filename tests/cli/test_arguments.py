@@ -64,12 +64,17 @@ def test_unknown_option_error_has_hint(
 ) -> None:
     output = _parse_output(words, capsys)
     option = next(word for word in words[1:] if word.startswith("-")).partition("=")[0]
-    assert output.startswith(f"agentci: error: unknown option `{option}`; {hint}")
+    assert output.startswith(f"error: unknown option `{option}`; {hint}")
 
 
 def test_extra_argument_error_has_hint(capsys: pytest.CaptureFixture[str]) -> None:
     output = _parse_output(["run", "e.yaml", "--traces", "a.json", "b.json"], capsys)
-    assert "unrecognized arguments: b.json; put a glob in quotes" in output
+    assert output == (
+        "error: unexpected argument `b.json`; put a glob in quotes, and an option before each "
+        "value\n"
+    )
+    output = _parse_output(["init", "extra"], capsys)
+    assert output == "error: unexpected argument `extra`; try `agentci init --help`\n"
 
 
 @pytest.mark.parametrize("name", ["baseline", "only", "threshold"])

@@ -302,6 +302,64 @@ def test_eval_set_given_as_trace_is_recognized(folder: Path) -> None:
     assert "this is an eval set; use it as `eval_set:`" in ran.out
 
 
+CASES = "eval_cases:\n- id: a\n  input: A\n  calls: []\n"
+OLD_SET = '[{"query": "Hi", "expected_tool_use": [], "reference": "Hi"}]'
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("golden.json", eval_set()),
+        ("cases.yaml", CASES),
+        ("cases.yaml", CASES.replace("calls: []", "anwser: B") + "  checks: [{equals: B}]\n"),
+        ("inputs.yaml", "eval_cases: [{id: a, input: A}]\n"),
+        ("old.test.json", OLD_SET),
+    ],
+)
+def test_eval_set_given_as_config_is_recognized(
+    folder: Path, command: str, name: str, content: str
+) -> None:
+    _write_files(folder, {name: content})
+    ran = run_agentci([command, name], cwd=folder)
+    assert ran.code == 2
+    [shown] = [line.strip() for line in ran.out.splitlines() if name in line]
+    assert shown == (
+        f"{name}:1: error: the file is an eval set, not a config; name it as `eval_set:` of a "
+        f"config, or pass it with `--eval-set {name}`"
+    )
+
+
+def test_eval_file_of_agentv_with_the_same_key_is_none_of_ours(folder: Path) -> None:
+    case = "eval_cases: [{id: a, criteria: x, input: A, expected_output: B}]\n"
+    _write_files(folder, {"a.yaml": case})
+    ran = run_agentci(["validate", "a.yaml"], cwd=folder)
+    assert "is an eval set" not in ran.out
+    assert "judge" in ran.out
+
+
+@pytest.mark.parametrize(
+    "lines", ['{"eval_id": "a"}\n{"eval_id": "b"}\n', '\n{"id": "a", "input": "A"}\n\n{"id": 1}']
+)
+def test_json_lines_are_no_eval_set(folder: Path, lines: str) -> None:
+    _write_files(folder, {"set.jsonl": lines})
+    ran = run_agentci(["run", "--eval-set", "set.jsonl"], cwd=folder)
+    assert _problems(ran) == ["set.jsonl:1: the file is JSON Lines, not an eval set"]
+    assert ran.code == 2
+    assert "or YAML with `eval_cases:`" in ran.out
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+def test_folder_as_traces_is_an_error_with_its_line(folder: Path, command: str) -> None:
+    config = CONFIG.replace("traces: trace.json", "traces: [trace.json, sub]")
+    _write_files(folder, {"eval_config.yaml": config, "sub/trace.json": otlp()})
+    ran = run_agentci([command], cwd=folder)
+    assert ran.code == 2
+    assert [line.strip() for line in ran.out.splitlines() if "sub is" in line] == [
+        "eval_config.yaml:5:9: error: sub is a folder; name the files in it, e.g. sub/*.jsonl"
+    ]
+
+
 @pytest.mark.parametrize("command", ["run", "plan", "validate", "lock"])
 def test_missing_config_does_not_hide_other_errors(folder: Path, command: str) -> None:
     _write_files(folder, {"typo.yaml": CONFIG + "evaluator: 1\n"})

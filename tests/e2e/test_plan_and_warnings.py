@@ -78,6 +78,14 @@ class TestPlan:
         ]
         assert not (folder / "agentci-results").exists()
 
+    def test_plan_places_checks_of_eval_cases_at_their_cases(self, folder: Path) -> None:
+        cases = "eval_cases:\n- id: a\n  input: A\n  calls: []\n- id: b\n  input: B\n  calls: []\n"
+        (folder / "cases.yaml").write_text(cases)
+        (folder / "t.jsonl").write_text(f"{otlp('A', trace=1)}\n{otlp('B', trace=2)}\n")
+        ran = run_agentci(["plan", "--traces", "t.jsonl", "--eval-set", "cases.yaml"], cwd=folder)
+        shown = [line.partition(", ")[0] for line in _lines(ran, "case:calls")]
+        assert shown == ["cases.yaml:2:3: a", "cases.yaml:5:3: b"]
+
     def test_plan_option_prints_same_as_plan_command(self, folder: Path) -> None:
         ran = run_agentci(["run", "--plan"], cwd=folder)
         assert ran.out == run_agentci(["plan"], cwd=folder).out

@@ -254,7 +254,7 @@ def test_command_line_is_not_shown_as_file() -> None:
     text = _render(make_report(results, problems=[problem]))
     assert " (command line)\n" in text
     assert "\n  command line  " in text
-    assert "\n  command line: note: is odd\n" in text
+    assert "\n  note: is odd\n" in text
 
 
 def test_colour_tells_expected_calls_from_actual_ones() -> None:

@@ -211,7 +211,7 @@ class TestCommonFormat:
         problem = Problem(message="is odd", place=COMMAND_LINE, severity="warning")
         [suite] = _parsed(make_report([result], problems=[problem]))
         assert (suite.get("name"), suite.get("file")) == ("command line", None)
-        assert suite.findtext("system-out") == "command line: warning: is odd"
+        assert suite.findtext("system-out") == "warning: is odd"
         case = suite.find("testcase")
         assert case is not None
         assert set(case.attrib) == {"name", "classname", "time"}

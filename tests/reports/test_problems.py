@@ -33,7 +33,7 @@ class TestTextFormat:
 
     def test_text_names_command_line_as_place(self) -> None:
         text = render_problems([Problem(message="is odd", place=COMMAND_LINE)], "text")
-        assert text == "command line: error: is odd\n"
+        assert text == "error: is odd\n"
 
     def test_text_contains_no_workflow_commands(self) -> None:
         problem = Problem(message="x\r::error::y ##[group]z", place=Place(file=" ::notice::f"))

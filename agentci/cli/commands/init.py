@@ -27,6 +27,7 @@ from agentci.config.options import DEFAULT_RECORDING
 from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.model.values import replace
+from agentci.reports.report_format import format_problem
 
 CONFIG_FILE: Final = "agentci.yaml"
 WORKFLOW_FILE: Final = ".github/workflows/agent-eval.yml"
@@ -234,7 +235,8 @@ def _evaluate(
     try:
         code = run(parse_settings((config,), values), session)
     except InputError as error:
-        _say(session, "the first run needs more:", *(f"  {each}" for each in error.problems))
+        problems = (f"  {format_problem(each)}" for each in error.problems)
+        _say(session, "the first run needs more:", *problems)
         return 0
     if not answers.eval_sets:
         _say(session, "next: agentci accept   # makes good runs the expectation")

@@ -39,6 +39,7 @@ from agentci.reports.console import list_changed_checks, list_comparison
 from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import MAX_REPORT_BYTES, REPORT_NAME, ReportFile, read_report_file
+from agentci.reports.report_format import format_problem
 from agentci.runner.services import Services
 
 # Five times the size of a report of ten thousand checks.
@@ -231,7 +232,7 @@ def _make_empty_problem(named: str, report: Report) -> Problem:
 def _list_warnings(report: Report) -> Iterator[str]:
     """List the warnings about a result file of another tool; those of reports were shown before."""
     if any(gate.config == COMMAND_LINE.file for gate in report.gates):
-        yield from (f"warning: {each}" for each in report.problems if each.severity == "warning")
+        yield from (format_problem(each) for each in report.problems if each.severity == "warning")
 
 
 def _find_incomplete_warnings(named: str, report: Report) -> Iterator[str]:

@@ -377,10 +377,9 @@ def show_plan(settings: Settings, services: Services, out: TextIO) -> int:
     """
     plan = select_shard(make_plan(settings, services), settings.shard)
     for check in plan.checks:
-        place = check.evaluator.identity.place
-        name = check.evaluator.identity.name
-        description = _describe_check(check, settings, services)
-        line = f"{place}: {check.case.id}, {name}: {description}{_describe_repetition(check)}"
+        identity, description = check.identity, _describe_check(check, settings, services)
+        line = f"{identity.place}: {check.case.id}, {identity.name}: {description}"
+        line += _describe_repetition(check)
         out.write(f"{escape_for_log_line(line)}\n")
     out.write(f"{_format_check_count(plan)}\n")
     out.write(render_problems(plan.problems, "text") if plan.problems else "")

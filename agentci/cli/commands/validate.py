@@ -21,6 +21,7 @@ from agentci.reports.results_json import make_results_schema
 from agentci.runner.load_configs import LoadedSuite, find_refused_variables, load_suite
 from agentci.runner.load_inputs import (
     find_expectation_problems,
+    find_folder_problems,
     find_uncompared_problems,
     find_unknown_cases,
     find_unread_eval_set,
@@ -71,6 +72,7 @@ def validate_configs(
             dataset = load_suite_dataset(
                 loaded, services.workspace, carries_runs=not loaded.suite.traces
             )
+            problems += find_folder_problems(loaded, services.workspace)
             problems += find_unknown_cases(loaded.suite, eval_set, dataset)
             problems += _find_missing_outputs(loaded)
             problems += find_refused_variables(loaded.suite, services)

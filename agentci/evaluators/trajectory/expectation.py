@@ -366,29 +366,56 @@ class _CallReader:
         return ForbiddenCall(pattern=pattern, **others)
 
     def _expand(self, written: Json, path: KeyPath, known: tuple[str, ...]) -> JsonObject:
-        """Return a call in its long form."""
+        """Return a call in its long form; empty if it is none."""
         if isinstance(written, str) and written:
             return {"tool": written}
         if not isinstance(written, Mapping) or not written:
             message = f"a call must be a name or a mapping, not {format_value(written)}"
             self._problems.add(path, message)
-            return {"tool": ""}
+            return {}
         (first, value), *others = written.items()
         if not others and first not in RESERVED:
             return self._expand_short(first, value, path)
+        is_short = written.keys().isdisjoint((*known, *RESERVED, *ALIASES))
+        if is_short and (value is None or not any(suggest_name(key, known) for key in written)):
+            return self._explain_several_keys(written, path)
+        return self._read_long_form(written, path, known)
+
+    def _read_long_form(
+        self, written: JsonObject, path: KeyPath, known: tuple[str, ...]
+    ) -> JsonObject:
         call = {ALIASES.get(key, key): each for key, each in written.items()}
         if len(call) < len(written):
             self._problems.add(
                 path, "`name` is `tool`, and `arguments` is `args`; keep one of both"
             )
+        unknown = [key for key in call if key not in known]
+        if unknown and "args" in call and call["args"] is None:
+            args_key = _find_args_key(written)
+            hint = f"indent {_list_names(unknown)} below it"
+            self._problems.add((*path, args_key), f"`{args_key}` has no value", hint, key=True)
+            return {key: call[key] for key in call if key in known and key != "args"}
         for key in call:
             if key not in known:
                 names = (*known, *GROUPS) if known is CALL_KEYS else known
                 self._problems.add_unknown_key(path, key, names, "a call")
         if "tool" not in call:
-            hint = suggest_name(first, RESERVED) or "add `tool: NAME`"
+            hint = suggest_name(next(iter(written)), RESERVED) or "add `tool: NAME`"
             self._problems.add(path, "the call has no `tool`", hint)
         return call
+
+    def _explain_several_keys(self, written: JsonObject, path: KeyPath) -> JsonObject:
+        """Report a short form with several keys: its arguments, or a second call."""
+        (first, value), *others = written.items()
+        names = [key for key, _ in others]
+        if value is None:
+            message = f"`{first}` has no arguments"
+            hint = f"indent {_list_names(names)} below it"
+            self._problems.add((*path, first), message, hint, key=True)
+        else:
+            message = f"a call has several tools: {_list_names([first, *names])}"
+            self._problems.add(path, message, "write a list item, with its own `-`, for each call")
+        return {"tool": first}
 
     def _expand_short(self, tool: str, args: Json, path: KeyPath) -> JsonObject:
         if args is not None:
@@ -398,7 +425,7 @@ class _CallReader:
         return {"tool": tool}
 
     def _read_pattern(self, call: JsonObject, path: KeyPath, args_key: str) -> CallPattern:
-        tools = _read_names(call.get("tool", ""), (*path, "tool"), self._problems)
+        tools = _read_names(call["tool"], (*path, "tool"), self._problems) if "tool" in call else ()
         if "tool" in call and not tools:
             self._problems.add((*path, "tool"), "`tool` must not be empty")
         status = call.get("status", STATUSES[0])
@@ -467,6 +494,10 @@ class _CallReader:
 
 _ONCE: Final[int | None] = 1
 _EXACT: Final = _ArgumentOptions(mode=EXACT)
+
+
+def _list_names(names: Sequence[str]) -> str:
+    return ", ".join(f"`{each}`" for each in names)
 
 
 def _find_args_key(written: Json) -> str:

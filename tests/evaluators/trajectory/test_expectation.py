@@ -57,7 +57,7 @@ def problems_of(written: Any) -> list[tuple[tuple[str | int, ...], str, str | No
         ),
         pytest.param([1], (0,), "name or a mapping", id="call"),
         pytest.param([""], (0,), "name or a mapping", id="empty name"),
-        pytest.param([{"a": {}, "b": {}}], (0,), "the call has no `tool`", id="two keys"),
+        pytest.param([{"args": {}, "times": 1}], (0,), "the call has no `tool`", id="no tool"),
         pytest.param([{"tool": []}], (0, "tool"), "must not be empty", id="no tools"),
         pytest.param([{"tool": 1}], (0, "tool"), "a name or a list", id="number as tool"),
         pytest.param([{"tool": "a", "name": "b"}], (0,), "keep one of both", id="alias"),
@@ -107,6 +107,43 @@ def test_invalid_trajectory_names_place_and_reason(
     found = problems_of(written)
     assert path in [each[0] for each in found]
     assert any(message in each[1] for each in found)
+
+
+@pytest.mark.parametrize(
+    ("call", "path", "message", "hint"),
+    [
+        ({"find": None, "id": 1}, (0, "find"), "`find` has no arguments", "indent `id` below it"),
+        (
+            {"find_order": None, "order_id": 1, "all": True},
+            (0, "find_order"),
+            "`find_order` has no arguments",
+            "indent `order_id`, `all` below it",
+        ),
+        (
+            {"tool": "a", "args": None, "id": 1, "times": 2},
+            (0, "args"),
+            "`args` has no value",
+            "indent `id` below it",
+        ),
+        (
+            {"name": "a", "arguments": None, "id": 1},
+            (0, "arguments"),
+            "`arguments` has no value",
+            "indent `id` below it",
+        ),
+        (
+            {"a": {}, "b": {}},
+            (0,),
+            "a call has several tools: `a`, `b`",
+            "write a list item, with its own `-`, for each call",
+        ),
+        (1, (0,), "a call must be a name or a mapping, not 1", None),
+    ],
+)
+def test_misplaced_lines_of_a_call_are_one_problem(
+    call: Json, path: tuple[str | int, ...], message: str, hint: str | None
+) -> None:
+    assert problems_of([call]) == [(path, message, hint)]
 
 
 def test_misspelled_keys_have_a_suggestion() -> None:
