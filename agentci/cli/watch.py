@@ -21,8 +21,9 @@ from agentci.record.recording_file import is_being_recorded
 from agentci.recordings.registry import name_failed_recording
 from agentci.runner.fingerprints import SourceDigests
 from agentci.runner.gate_snapshot import find_files
-from agentci.runner.load_configs import LoadedSuite, load_suites
+from agentci.runner.load_configs import load_suites
 from agentci.runner.services import Interruption
+from agentci.runner.suite_files import LoadedSuite
 
 POLL_SECONDS: Final = 0.3
 WATCHING: Final = (

@@ -47,10 +47,10 @@ from agentci.recordings.registry import (
     read_recording,
 )
 from agentci.recordings.runs import RunGroup, StoredRun, convert_run, group_runs
-from agentci.runner.load_configs import LoadedSuite, find_eval_sets
 from agentci.runner.load_eval_sets import load_eval_sets
 from agentci.runner.select_runs import drop_inactive_traces, list_label_names, select_runs
 from agentci.runner.services import Services
+from agentci.runner.suite_files import LoadedSuite, find_eval_sets
 
 MAX_DATASET_BYTES: Final = 64 * 1024**2
 MAX_NAME_LENGTH: Final = 40

@@ -53,8 +53,8 @@ from agentci.recordings.json_documents import (
 )
 from agentci.recordings.registry import AUTO, FORMATS, detect_format_name, read_recording
 from agentci.recordings.runs import StoredRun, convert_run, group_runs
-from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.select_runs import drop_inactive_traces
+from agentci.runner.suite_files import LoadedSuite
 
 MAX_LISTED_CASES: Final = 5
 NO_RUN: Final = "this case has no recorded output"

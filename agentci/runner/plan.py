@@ -30,7 +30,7 @@ from agentci.reports.run_content import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.gate_snapshot import make_gate
-from agentci.runner.load_configs import LoadedSuite, load_suites, make_no_case_error, move_suite
+from agentci.runner.load_configs import load_suites, make_no_case_error
 from agentci.runner.load_inputs import (
     RecordedRuns,
     find_expectation_problems,
@@ -46,6 +46,7 @@ from agentci.runner.load_inputs import (
     read_recorded_runs,
 )
 from agentci.runner.services import Services
+from agentci.runner.suite_files import LoadedSuite, move_suite
 from agentci.runner.unused_settings import (
     CalledTools,
     find_unknown_tools,

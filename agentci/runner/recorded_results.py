@@ -60,8 +60,8 @@ from agentci.result_files.registry import (
 )
 from agentci.result_files.row import AUTO_TOOL, ResultFile, ResultRow, digest_facts
 from agentci.runner.check import Check
-from agentci.runner.load_configs import LoadedSuite
 from agentci.runner.select_runs import fill_file_name
+from agentci.runner.suite_files import LoadedSuite
 
 _NO_ZSTANDARD_HINT = (
     "install `agent-eval-action[inspect]`, or write logs with `inspect eval --log-format json`"

@@ -19,7 +19,7 @@ from agentci.model.case import CONVENTIONS_HINT, RunSource
 from agentci.model.values import Place, Problem, hint_at_show
 from agentci.recordings.runs import StoredRun
 from agentci.recordings.telemetry.stored_trace import StoredTrace
-from agentci.runner.load_configs import LoadedSuite
+from agentci.runner.suite_files import LoadedSuite
 
 
 def split_inactive_traces(

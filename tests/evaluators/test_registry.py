@@ -13,7 +13,7 @@ from agentci.config.validate import check_config
 from agentci.config.yaml_document import read_yaml
 from agentci.errors import InputError
 from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
-from agentci.runner.load_configs import FileLocator, make_locator
+from agentci.runner.suite_files import FileLocator, make_locator
 from tests.helpers.support import ROOT, make_services
 
 PACKAGE = """\

@@ -12,8 +12,9 @@ from agentci.gate.policy_changes import find_policy_changes
 from agentci.model.gate import Gate
 from agentci.model.values import replace
 from agentci.runner.gate_snapshot import apply_base_settings, make_gate
-from agentci.runner.load_configs import LoadedSuite, load_suite
+from agentci.runner.load_configs import load_suite
 from agentci.runner.load_inputs import load_eval_set, load_suite_dataset
+from agentci.runner.suite_files import LoadedSuite
 from tests.helpers.recordings import eval_case, eval_set_of
 from tests.helpers.support import make_services
 

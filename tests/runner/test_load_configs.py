@@ -6,7 +6,8 @@ import pytest
 
 from agentci.config.settings import parse_settings
 from agentci.errors import InputError
-from agentci.runner.load_configs import LoadedSuite, load_suites
+from agentci.runner.load_configs import load_suites
+from agentci.runner.suite_files import LoadedSuite
 from tests.helpers.support import make_services
 
 PROGRAM = "- {{name: {0}, type: code, path: {0}.py}}\n"

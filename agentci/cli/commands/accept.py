@@ -48,9 +48,10 @@ from agentci.record.redaction import RecordingRedactor
 from agentci.recordings import adk_eval_set
 from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.reports.report_format import format_problem
-from agentci.runner.load_configs import LoadedSuite, find_eval_set_readers, load_input_suite
+from agentci.runner.load_configs import find_eval_set_readers, load_input_suite
 from agentci.runner.load_eval_sets import MAX_EVAL_SET_BYTES, join_eval_sets
 from agentci.runner.load_inputs import find_recordings, read_recorded_runs
+from agentci.runner.suite_files import LoadedSuite
 
 ArgumentChoice: TypeAlias = Literal["exact", "keys", "none"]
 ARGUMENT_CHOICES: Final[tuple[ArgumentChoice, ...]] = ("exact", "keys", "none")

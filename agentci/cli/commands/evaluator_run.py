@@ -55,10 +55,10 @@ from agentci.model.values import COMMAND_LINE, Json, JsonObject, replace
 from agentci.reports.check_text import list_findings
 from agentci.reports.report_format import format_problem, format_totals
 from agentci.runner.check import run_check
-from agentci.runner.load_configs import FileLocator, LoadedSuite, find_given_eval_sets, make_locator
 from agentci.runner.plan import Plan, plan_suites
 from agentci.runner.prepare import prepare_judges, prepare_programs
 from agentci.runner.services import Services
+from agentci.runner.suite_files import FileLocator, LoadedSuite, find_given_eval_sets, make_locator
 
 CONFIG_EXAMPLE: Final = '{"min_length": 5}'
 JUDGE_EXAMPLE: Final = '{"provider": "openai", "model": "gpt-6-luna"}'

@@ -46,10 +46,10 @@ from agentci.reports.show import (
     render_requests_text,
     render_results_json,
 )
-from agentci.runner.load_configs import find_given_eval_sets
 from agentci.runner.load_eval_sets import NamedEvalSet, load_eval_set_file, load_eval_sets
 from agentci.runner.load_inputs import find_failed_problems
 from agentci.runner.select_runs import split_inactive_traces
+from agentci.runner.suite_files import find_given_eval_sets
 
 # Keys of the first item of an ADK test file in its old form.
 TEST_FILE_KEYS: Final = frozenset({"query", "initial_session"})

@@ -18,7 +18,7 @@ from agentci.model.values import Problem, ProblemFormat
 from agentci.remote.lock_file import lock_schema
 from agentci.reports.problems import render_problems
 from agentci.reports.results_json import make_results_schema
-from agentci.runner.load_configs import LoadedSuite, find_refused_variables, load_suite
+from agentci.runner.load_configs import find_refused_variables, load_suite
 from agentci.runner.load_inputs import (
     find_expectation_problems,
     find_folder_problems,
@@ -30,6 +30,7 @@ from agentci.runner.load_inputs import (
 )
 from agentci.runner.load_outputs import find_named_outputs
 from agentci.runner.services import Services
+from agentci.runner.suite_files import LoadedSuite
 
 
 def print_schema(name: str, out: TextIO) -> int:

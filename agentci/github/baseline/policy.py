@@ -31,10 +31,11 @@ from agentci.github.events import Workflow, find_checked_out_commit, is_before_m
 from agentci.model.gate import Gate, PolicyComparison
 from agentci.model.values import FailOn, replace
 from agentci.runner.gate_snapshot import apply_base_settings, make_gate
-from agentci.runner.load_configs import LoadedSuite, load_suite, load_suites, make_overrides
+from agentci.runner.load_configs import load_suite, load_suites, make_overrides
 from agentci.runner.load_inputs import find_input_files, load_eval_set, load_suite_dataset
 from agentci.runner.plan import plan_suites
 from agentci.runner.services import Services
+from agentci.runner.suite_files import LoadedSuite
 
 INVALID_BASE: Final = "{config} is not compared: it is invalid in the base commit: {problem}"
 
