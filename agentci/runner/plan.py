@@ -49,6 +49,7 @@ from agentci.runner.services import Services
 from agentci.runner.suite_files import LoadedSuite, move_suite
 from agentci.runner.unused_settings import (
     CalledTools,
+    find_unknown_arguments,
     find_unknown_tools,
     find_unread_answers,
     find_unused_patterns,
@@ -355,6 +356,7 @@ def _plan_recordings(
         problems.update(dict.fromkeys(found))
         problems.update(dict.fromkeys(find_unread_answers(suite, source.eval_set)))
         problems.update(dict.fromkeys(find_unknown_tools(suite, called, source.eval_set)))
+        problems.update(dict.fromkeys(find_unknown_arguments(suite, called, source.eval_set)))
     selected = tuple(_select_cases(checks, settings.cases))
     checks = tuple(_drop_inapplicable(selected))
     problems.update(dict.fromkeys((*source.loaded.notices, *runs.broken, *runs.problems)))

@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Final, cast
 
 from agentci._util.text.format import format_count
 from agentci._util.text.patterns import matches_any, matches_name
-from agentci._util.text.suggest import find_misspelled, quote_name, suggest_name
+from agentci._util.text.suggest import find_misspelled, find_nearest, quote_name, suggest_name
 from agentci.config.discovery import is_case_file
 from agentci.config.suite import Suite
 from agentci.evaluators.evaluator import Evaluator, is_comparable
 from agentci.model.case import Case, CaseSummary, EvalCase, EvalSet, Expectation
+from agentci.model.trace import ToolCall
 from agentci.model.values import Problem, replace
 
 if TYPE_CHECKING:
     from agentci.evaluators.checks.check import CheckEvaluator
+    from agentci.evaluators.trajectory.expectation import CallPattern
 
 _WILDCARDS: Final = frozenset("*?")
 
@@ -95,11 +97,17 @@ class CalledTools:
 
     Attributes:
         are_known: whether all calls were recorded.
+        arguments: names of the arguments by tool; None if those of a call were not recorded.
     """
 
     def __init__(self) -> None:
-        self.names: set[str] = set()
         self.are_known = True
+        self.arguments: dict[str, set[str] | None] = {}
+
+    @property
+    def names(self) -> set[str]:
+        """Names of the tools."""
+        return {*self.arguments}
 
     def watch(self, cases: Iterable[Case]) -> Iterator[Case]:
         """Pass on ``cases``, and collect their tools."""
@@ -107,8 +115,16 @@ class CalledTools:
             inner = (turn for run in case.trace.subagents for turn in run.turns)
             for turn in (*case.trace.turns, *inner):
                 self.are_known &= turn.tool_calls_recorded
-                self.names |= {call.name for call in turn.tool_calls}
+                for call in turn.tool_calls:
+                    self._add_call(call)
             yield case
+
+    def _add_call(self, call: ToolCall) -> None:
+        known = self.arguments.setdefault(call.name, set())
+        if call.args is None:
+            self.arguments[call.name] = None
+        elif known is not None:
+            known |= {*call.named_args}
 
 
 def find_unknown_tools(
@@ -139,6 +155,46 @@ def find_unknown_tools(
                     else suggest_name(pattern, known) or "check the name of the tool",
                     severity="note" if meant is None else "warning",
                 )
+
+
+def find_unknown_arguments(
+    suite: Suite, called: CalledTools, eval_set: EvalSet | None
+) -> Iterator[Problem]:
+    """Find arguments of forbidden calls that no call has, if some call has one of a similar name.
+
+    A warning if the name is probably misspelled, else a note: nothing is forbidden by it.
+    """
+    if not called.are_known:
+        return
+    expected: dict[str, set[str]] = {}
+    cases = () if eval_set is None else eval_set.cases
+    for call in (call for case in cases for turn in case.turns for call in turn.tool_calls):
+        expected.setdefault(call.name, set()).update(call.named_args)
+    for check in _list_checks(suite):
+        patterns: tuple[CallPattern, ...] = getattr(check.compiled, "forbidden_calls", ())
+        for tool, name in _list_compared_arguments(patterns, called.arguments):
+            known = {*(called.arguments[tool] or ()), *expected.get(tool, ())}
+            misspelled = None if name in known else find_misspelled(name, sorted(known))
+            meant = misspelled or find_nearest(name, sorted(known))
+            if name not in known and meant is not None:
+                yield Problem(
+                    message=f"check {check.identity.name}: no recorded call of {quote_name(tool)} "
+                    f"has the argument {quote_name(name)}",
+                    place=check.identity.place,
+                    hint=f"did you mean {quote_name(meant)}?",
+                    severity="note" if misspelled is None else "warning",
+                )
+
+
+def _list_compared_arguments(
+    patterns: Iterable["CallPattern"], arguments: Mapping[str, set[str] | None]
+) -> Iterator[tuple[str, str]]:
+    """Yield each tool that patterns name and whose arguments are known, and a compared argument."""
+    for pattern in patterns:
+        for tool, known in arguments.items():
+            rules = pattern.find_rules(tool) if pattern.names(tool) else None
+            if rules is not None and known is not None:
+                yield from ((tool, name) for name in rules.named)
 
 
 def _list_checks(suite: Suite) -> Iterator["CheckEvaluator"]:

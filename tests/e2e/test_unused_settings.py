@@ -88,6 +88,37 @@ def test_misspelled_tool_of_a_check_is_a_warning(check: str, tmp_path: Path) -> 
     assert message.endswith("; did you mean 'get_weather'?")
 
 
+@pytest.mark.parametrize(
+    ("check", "level"),
+    [
+        ("forbidden_tools: [{tool: get_weather, args: {CITY: Rome}}]", "warning"),
+        ("forbidden_tools: [{tool: 'get_*', args: {City: {$regex: '.*'}}}]", "warning"),
+        (
+            "forbidden_tools: [{tool: refund, after: {tool: get_weather, args: {City: Rome}}}]",
+            "warning",
+        ),
+        (
+            "trajectory: {forbidden: [{tool: get_weather, args: {City: Rome}}], extra: allow}",
+            "warning",
+        ),
+        ("forbidden_tools: [{tool: get_weather, args: {citty: Rome}}]", "note"),
+    ],
+)
+def test_misspelled_argument_of_a_forbidden_call_is_reported(
+    check: str, level: str, tmp_path: Path
+) -> None:
+    [(severity, message)] = list_problems(tmp_path, f", {{{check}}}", cases=NO_ANSWER)
+    assert severity == level
+    assert "no recorded call of 'get_weather' has the argument 'cit" in message.lower()
+    assert message.endswith("; did you mean 'city'?")
+
+
+def test_misspelled_argument_of_an_eval_case_is_a_warning(tmp_path: Path) -> None:
+    calls = "{calls: [get_weather], forbidden: [{tool: get_weather, args: {City: Rome}}]}"
+    cases = NO_ANSWER.replace("[get_weather]", calls)
+    assert [each for each, _ in list_problems(tmp_path, "", cases=cases)] == ["warning"]
+
+
 def test_misspelled_tool_of_an_eval_case_is_a_warning(tmp_path: Path) -> None:
     cases = f"{NO_ANSWER}    checks: [forbidden_tools: [get_wether]]\n"
     assert [each for each, _ in list_problems(tmp_path, "", cases=cases)] == ["warning"]
@@ -115,6 +146,8 @@ def test_check_of_a_tool_that_no_run_calls_is_a_note(check: str, tmp_path: Path)
         "check: max_repeats, value: 2, tools: ['get_*']",
         "forbidden_tools: [refund_order, set_weather, get_weather_v2, {tool: buy, before: find}]",
         "allowed_tools: [get_weather, get_weathers]",
+        "forbidden_tools: [{tool: get_weather, args: {units: metric, city: Rome}}]",
+        "forbidden_tools: [{tool: refund, args: {citty: Rome}}]",
         "trajectory: {calls: [get_weather], extra: [get_wether], forbidden: [refund]}",
     ],
 )

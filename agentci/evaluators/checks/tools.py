@@ -12,7 +12,7 @@ from agentci._util.text.patterns import matches_any, matches_name
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding, list_tool_calls, list_turns, make_finding
 from agentci.evaluators.evaluator import check_tool_calls_recorded
-from agentci.evaluators.trajectory.expectation import ForbiddenCall
+from agentci.evaluators.trajectory.expectation import CallPattern, ForbiddenCall
 from agentci.evaluators.trajectory.match import (
     CallComparer,
     RecordedCall,
@@ -44,11 +44,26 @@ class ToolRule(Protocol):
         """The patterns of the tools."""
 
 
+class CallRule(Protocol):
+    """A rule in which a misspelled argument would go unnoticed.
+
+    Attributes:
+        forbidden_calls: patterns of calls with arguments that, if misspelled, forbid nothing.
+    """
+
+    @property
+    def forbidden_calls(self) -> tuple[CallPattern, ...]:
+        """The patterns of the calls."""
+
+
+def list_forbidden_calls(rules: Iterable[ForbiddenCall]) -> tuple[CallPattern, ...]:
+    """List the patterns of the calls that rules name."""
+    return tuple(pattern for rule in rules for pattern in list_rule_patterns(rule))
+
+
 def list_forbidden_tools(rules: Iterable[ForbiddenCall]) -> Iterator[str]:
     """List the patterns of the tools that rules name."""
-    return (
-        tool for rule in rules for pattern in list_rule_patterns(rule) for tool in pattern.tools
-    )
+    return (tool for pattern in list_forbidden_calls(rules) for tool in pattern.tools)
 
 
 def check_tools_recorded(case: Case) -> None:
@@ -253,6 +268,11 @@ class ForbiddenTools(Struct, frozen=True, kw_only=True):
     def named_tools(self) -> Mapping[str, bool]:
         """See ``ToolRule``."""
         return dict.fromkeys(list_forbidden_tools(self.rules), False)
+
+    @property
+    def forbidden_calls(self) -> tuple[CallPattern, ...]:
+        """See ``CallRule``."""
+        return list_forbidden_calls(self.rules)
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""

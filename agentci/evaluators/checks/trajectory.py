@@ -17,7 +17,11 @@ from agentci._util.text.change import (
 from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding
-from agentci.evaluators.checks.tools import list_forbidden_tools, make_recorded_calls
+from agentci.evaluators.checks.tools import (
+    list_forbidden_calls,
+    list_forbidden_tools,
+    make_recorded_calls,
+)
 from agentci.evaluators.evaluator import check_tool_calls_recorded
 from agentci.evaluators.trajectory.expectation import CallPattern, ExpectedTrajectory
 from agentci.evaluators.trajectory.match import (
@@ -310,6 +314,11 @@ class TrajectoryRule(Struct, frozen=True, kw_only=True):
         """See ``ToolRule``."""
         return dict.fromkeys(list_expected_tools(self.expected), False)
 
+    @property
+    def forbidden_calls(self) -> tuple[CallPattern, ...]:
+        """See ``CallRule``."""
+        return list_forbidden_calls(self.expected.forbidden)
+
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
         turns = case.trace.turns
@@ -343,6 +352,12 @@ class CaseCalls(Struct, frozen=True, kw_only=True):
         """See ``ToolRule``."""
         turns = (each for each in self.expected if each is not None)
         return dict.fromkeys((tool for turn in turns for tool in list_expected_tools(turn)), False)
+
+    @property
+    def forbidden_calls(self) -> tuple[CallPattern, ...]:
+        """See ``CallRule``."""
+        turns = (each for each in self.expected if each is not None)
+        return tuple(call for turn in turns for call in list_forbidden_calls(turn.forbidden))
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``; a turn that is missing, or one too many, fails."""
