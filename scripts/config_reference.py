@@ -56,7 +56,7 @@ def config_reference(schema: Schema) -> str:
 def checks_reference(schema: Schema) -> str:
     """List the checks with their values, then the options of their long form."""
     definitions = schema["$defs"]
-    _, *long = schema["properties"]["checks"]["items"]["anyOf"]
+    _, _, *long = schema["properties"]["checks"]["items"]["anyOf"]
     lines: list[str] = []
     users: dict[Row, list[str]] = {}
     for each in long:

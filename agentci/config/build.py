@@ -10,6 +10,7 @@ from agentci.config.checks import CheckItem, list_check_items
 from agentci.config.entries import (
     MergedEntry,
     find_evaluator_types,
+    find_gates_without_limit,
     find_thresholds_of_zero,
     find_unused_thresholds,
     merge_entries,
@@ -104,6 +105,7 @@ def build_evaluators(
     if all(one.severity != "error" for one in problems):
         problems += find_unused_thresholds(document, entries, overrides)
         problems += find_thresholds_of_zero(entries)
+        problems += find_gates_without_limit(gate, document)
     return BuildResult(
         config=config,
         names=tuple(names),

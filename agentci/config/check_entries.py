@@ -8,11 +8,12 @@ from agentci.config.schema import Schema
 from agentci.config.yaml_document import YamlDocument
 from agentci.evaluators.checks.check import CheckContext, CheckEvaluator
 from agentci.evaluators.checks.entries import CheckEntry
+from agentci.evaluators.checks.names import SWITCHES
 from agentci.evaluators.checks.registry import CHECKS, build_check
 from agentci.evaluators.evaluator_type import TextFile
 from agentci.evaluators.fields import TokenPriceSpec
 from agentci.evaluators.trajectory.matchers import KeyPath
-from agentci.model.values import Place, Problem
+from agentci.model.values import Place, Problem, replace
 
 ReadPart = Callable[..., tuple[CheckEntry | None, tuple[Problem, ...]]]
 
@@ -27,8 +28,11 @@ def read_check_entry(
     """
     model = CHECKS[item.kind].entry
     written = document.value(item.path)
-    if isinstance(written, Mapping) and LONG_FORM in written:
-        return read_part(document, model, at=item.path, noun="check")
+    if not isinstance(written, Mapping):
+        return model.model_validate({LONG_FORM: item.kind, VALUE_KEY: True}), ()
+    if LONG_FORM in written:
+        entry, problems = read_part(document, model, at=item.path, noun="check")
+        return entry, _suggest_options(problems, item, document)
     kind = str(item.value[-1])
     data = {LONG_FORM: kind, VALUE_KEY: document.value(item.value)}
 
@@ -37,9 +41,24 @@ def read_check_entry(
         value = schema["properties"][VALUE_KEY]
         return {"$defs": schema.get("$defs", {}), "type": "object", "properties": {kind: value}}
 
-    return read_part(
+    entry, problems = read_part(
         document, model, at=item.path, noun="check", data=data, make_schema=make_schema
     )
+    return entry, _suggest_options(problems, item, document)
+
+
+def _suggest_options(
+    problems: tuple[Problem, ...], item: CheckItem, document: YamlDocument
+) -> tuple[Problem, ...]:
+    """Suggest the long form for options that were written as the value."""
+    value, options = document.value(item.value), CHECKS[item.kind].entry.model_fields
+    if not isinstance(value, Mapping) or not value or not value.keys() <= options.keys():
+        return problems
+    place = document.place_of(item.value)
+    given = "true" if item.kind in SWITCHES else "..."
+    more = ", ".join(f"{key}: ..." for key in value if key != VALUE_KEY)
+    hint = f"write `{{check: {item.kind}, value: {given}, {more}}}`"
+    return tuple(replace(each, hint=hint) if each.place == place else each for each in problems)
 
 
 def build_check_evaluator(

@@ -31,7 +31,7 @@ class CheckItem(Struct, frozen=True, kw_only=True):
     Attributes:
         name: in reports; unique in its config.
         kind: one of ``CHECK_NAMES``, or another spelling.
-        value: path of its value in the file.
+        value: path of its value in the file; that of the item if it is only the name.
     """
 
     name: str
@@ -50,13 +50,13 @@ def list_check_items(document: YamlDocument, at: KeyPath = (CHECKS_KEY,)) -> tup
         if name is None or kind is None or not is_check_name(kind):
             continue
         path: KeyPath = (*at, index)
-        is_long = isinstance(item, Mapping) and LONG_FORM in item
+        key = VALUE_KEY if isinstance(item, Mapping) and LONG_FORM in item else kind
         found.append(
             CheckItem(
                 name=name,
                 kind=SPELLINGS.get(kind, kind),
                 path=path,
-                value=(*path, VALUE_KEY if is_long else kind),
+                value=(*path, key) if isinstance(item, Mapping) else path,
                 place=document.place_of(path),
             )
         )

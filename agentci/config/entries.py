@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
+from agentci.config.models import GateSpec, ThresholdSpec
 from agentci.config.overrides import Overrides, ProgramResolver
 from agentci.config.schema import EvaluatorTypes, describe_value
 from agentci.config.yaml_document import YamlDocument
@@ -213,6 +214,23 @@ def find_thresholds_of_zero(entries: Sequence[MergedEntry]) -> Iterator[Problem]
                     hint="raise it, or write `required: false` if the evaluator only informs",
                     severity="warning",
                 )
+
+
+def find_gates_without_limit(gate: GateSpec, document: YamlDocument) -> Iterator[Problem]:
+    """Warn about a `min_pass_rate` of 0 without another limit: any check may fail."""
+    specs: dict[KeyPath, ThresholdSpec] = {
+        ("gate",): gate,
+        **{("gate", "evaluators", name): spec for name, spec in gate.evaluators.items()},
+    }
+    for path, spec in specs.items():
+        is_open = "min_pass_rate" in spec.model_fields_set and spec.min_pass_rate == 0
+        if is_open and not (spec.min_score or gate.min_score) and gate.max_regression is None:
+            yield Problem(
+                message="every pass rate reaches a `min_pass_rate` of 0, so all checks may fail",
+                place=document.place_of((*path, "min_pass_rate")),
+                hint="raise it, or set `min_score` or `max_regression`",
+                severity="warning",
+            )
 
 
 def _make_place_lookup(document: YamlDocument, index: int) -> Callable[[str], Place]:

@@ -14,6 +14,7 @@ from agentci.config.models import EvalConfig
 from agentci.config.yaml_document import YamlDocument
 from agentci.config.yaml_nodes import KeyPath
 from agentci.config.yaml_parse import BOOLEAN_WORDS
+from agentci.evaluators.checks.names import SWITCHES
 from agentci.evaluators.evaluator_type import EvaluatorType
 from agentci.evaluators.fields import (
     COST_PATTERN,
@@ -80,7 +81,8 @@ def make_check_schema(definitions: Schema) -> Schema:
         "minProperties": 1,
         "maxProperties": 1,
     }
-    return {"anyOf": [short, *({"$ref": reference} for reference in references)]}
+    names = {"enum": [*SWITCHES], "description": "A check whose value is `true`."}
+    return {"anyOf": [short, names, *({"$ref": reference} for reference in references)]}
 
 
 def make_defaults_model(types: EvaluatorTypes) -> type[BaseModel]:
@@ -302,7 +304,8 @@ def _describe_expected(schema: Schema) -> str:
             few = " with at least one item" if schema.get("minItems") else ""
             return f"a list{' of strings' if is_text else ''}{few}"
         case _:
-            return _PATTERN_NOUNS.get(schema.get("pattern", ""), _TYPE_NOUNS[name])
+            few = " that is not empty" if schema.get("minProperties") else ""
+            return f"{_PATTERN_NOUNS.get(schema.get('pattern', ''), _TYPE_NOUNS[name])}{few}"
 
 
 def describe_value(value: Json, written: str | None) -> str:
@@ -315,7 +318,7 @@ def describe_value(value: Json, written: str | None) -> str:
         case str():
             return f"the string {quote_name(value)}" if value else "an empty string"
         case Mapping():
-            return "a mapping"
+            return "a mapping" if value else "an empty mapping"
         case Sequence():
             return "a list" if value else "an empty list"
         case _:
@@ -327,7 +330,7 @@ def _suggest_fix(schema: Schema, value: Json, written: str | None) -> str | None
     types = set(_describe_types(schema))
     match value:
         case str():
-            return _suggest_text_fix(value, types, _find_choices(schema))
+            return _suggest_text_fix(value, types, schema)
         case bool() | int() | float() if "string" in types and not _find_choices(schema):
             number = _format_short_number(value, written)
             is_time = schema.get("pattern") == DURATION_PATTERN
@@ -338,7 +341,8 @@ def _suggest_fix(schema: Schema, value: Json, written: str | None) -> str | None
             is_share = any(0 < each.get("maximum", 0) <= 1 for each in _iter_alternatives(schema))
             return f"write {value / _MAX_PERCENT:g} for {value:g} percent" if is_share else None
         case _ if "array" in types:
-            return "begin every item of a list with `- `"
+            is_empty = isinstance(value, Sequence | Mapping) and not value
+            return "add an item" if is_empty else "begin every item of a list with `- `"
         case _:
             return None
 
@@ -360,8 +364,16 @@ def _format_short_number(value: float, written: str | None) -> str:
     return truncate.short(written or json.dumps(value), MAX_SHOWN)
 
 
-def _suggest_text_fix(text: str, types: set[str], choices: Sequence[str]) -> str | None:
-    if choices:
+def _holds_texts(schema: Schema) -> bool:
+    """Whether a schema is that of a list that may hold texts."""
+    items = schema.get("items", {})
+    return schema.get("type") == "array" and (not items or items.get("type") == "string")
+
+
+def _suggest_text_fix(text: str, types: set[str], schema: Schema) -> str | None:
+    if text and any(map(_holds_texts, _iter_alternatives(schema))):
+        return f"write `[{text}]`" if text.isidentifier() else "write it as a list"
+    if choices := _find_choices(schema):
         return suggest_name(text, choices)
     if types & {"number", "integer"}:
         return _suggest_number_fix(text)

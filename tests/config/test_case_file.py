@@ -118,6 +118,19 @@ def test_each_turn_has_calls_of_its_own(tmp_path: Path) -> None:
     assert "the eval case has 3 turns, the recorded run 1" in ran.out
 
 
+def test_turn_that_the_case_does_not_have_is_the_reason(tmp_path: Path) -> None:
+    traces = [
+        otlp("Refund", "Sure?", calls=CALLS[:1]),
+        otlp("No", "Ok", calls=CALLS[1:], turn=1),
+    ]
+    cases = "  - {id: a, turns: [{input: Refund, calls: [find]}]}\n"
+    ran = run(tmp_path, cases, traces="\n".join(traces))
+    assert ran.code == 1
+    [line] = [each for each in ran.out.splitlines() if "case:calls: " in each]
+    assert "the recorded run 2: turn 2 is not expected ('No'; refund(" in line
+    assert "(score 1)" in line
+
+
 def test_case_without_a_trace_is_no_pass(tmp_path: Path) -> None:
     ran = run(
         tmp_path, "  - {id: a, input: Other, calls: []}\n  - {id: b, input: More, calls: []}\n"

@@ -60,6 +60,32 @@ def test_threshold_of_zero_is_warned_about(tmp_path: Path, check: str, column: i
     assert "every score reaches a threshold of 0" in warning.message
 
 
+@pytest.mark.parametrize("name", ["no_secrets", "no_tool_errors", "json_schema"])
+def test_check_that_is_true_may_be_only_its_name(name: str, tmp_path: Path) -> None:
+    [short] = load(tmp_path, f"checks: [{name}]\n")
+    [full] = load(tmp_path, f"checks: [{name}: true]\n")
+    assert short == full
+
+
+@pytest.mark.parametrize(
+    ("gate", "line"),
+    [
+        ("{min_pass_rate: 0}", "2"),
+        ("{evaluators: {contains: {min_pass_rate: 0}}}", "2"),
+        ("{min_pass_rate: 0, min_score: 0.7}", ""),
+        ("{min_pass_rate: 0, max_regression: 0}", ""),
+        ("{min_score: 0.7, evaluators: {contains: {min_pass_rate: 0}}}", ""),
+    ],
+)
+def test_pass_rate_of_zero_without_another_limit_is_a_warning(
+    gate: str, line: str, tmp_path: Path
+) -> None:
+    (tmp_path / "agentci.yaml").write_text(f"checks: [contains: a]\ngate: {gate}\n")
+    found = load_suite(tmp_path / "agentci.yaml", Overrides(), make_services(tmp_path, {}))
+    notices = [(each.severity, str(each.place).split(":")[1]) for each in found.suite.notices]
+    assert notices == ([("warning", line)] if line else [])
+
+
 def test_check_that_only_informs_may_have_a_threshold_of_zero(tmp_path: Path) -> None:
     text = "checks: [{check: required_tools, value: [a], threshold: 0, required: false}]\n"
     (tmp_path / "agentci.yaml").write_text(text)
@@ -110,7 +136,26 @@ def test_schema_file_is_read_and_counts(tmp_path: Path) -> None:
             "must be the name of an environment variable, not the string 'A B'",
         ),
         ("checks:\n- no_secrets: false", ":2:15: `no_secrets` must be true, not false"),
-        ("checks:\n- no_secrets", ":2:3: the check `no_secrets` has no value"),
+        ("checks:\n- max_words", ":2:3: the check `max_words` has no value (write `- max_words:"),
+        ("checks:\n- required_tools: find", "not the string 'find' (write `[find]`)"),
+        ("checks:\n- required_tools: find order", "not the string 'find order' (write it as a"),
+        (
+            "checks:\n- required_tools: {}",
+            "or a mapping that is not empty, not an empty mapping (add an item)",
+        ),
+        ("checks:\n- required_tools: []", "not an empty list (add an item)"),
+        (
+            "checks:\n- no_tool_errors: {tools: [find]}",
+            "(write `{check: no_tool_errors, value: true, tools: ...}`)",
+        ),
+        (
+            "checks:\n- {check: max_repeats, value: {tools: [find]}}",
+            "not a mapping (write `{check: max_repeats, value: ..., tools: ...}`)",
+        ),
+        (
+            "checks:\n- max_words: {max: 3, min: 5}",
+            ":2:28: no answer has at least 5 and at most 3 words (exchange `min` and `max`)",
+        ),
         ("checks:\n- max_latncy: 5s", ":2:3: unknown check 'max_latncy' (did you mean"),
         ("checks:\n- latency: 5000", ":2:3: unknown check 'latency' (here it is `max_lat"),
         ("checks:\n- zzz: 1", "unknown check 'zzz' (known checks: max_latency"),

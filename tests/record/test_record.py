@@ -862,6 +862,7 @@ def test_status_of_a_tool_that_the_agent_does_not_send_is_unknown(
     ran = run_agentci(["run"], cwd=tmp_path)
     assert ran.code == 3
     assert "the recording does not say whether `get_weather` failed" in ran.out
+    assert "; send `is_error` with each tool result (Anthropic's API), or record the" in ran.out
 
 
 def test_two_recordings_of_a_case_are_two_runs(tmp_path: Path, model: MockModel) -> None:

@@ -166,12 +166,14 @@ class CheckFinding(Struct, frozen=True, kw_only=True):
     Attributes:
         score: 0 to 1.
         passes: whether the check passes at any score; None if the threshold decides.
+        reason: why it fails at a score that reaches the threshold; else None.
         turn_scores: one per turn, for rules that score turns.
         hits, misses: what was right and what was wrong, one line each.
     """
 
     score: float
     passes: bool | None = None
+    reason: str | None = None
     turn_scores: tuple[float, ...] = ()
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
@@ -250,6 +252,7 @@ class CheckEvaluator(Struct, frozen=True, kw_only=True):
             judgement=Judgement(
                 score=found.score,
                 passed=found.score >= threshold if found.passes is None else found.passes,
+                reason=found.reason,
                 turn_scores=found.turn_scores,
                 hits=found.hits,
                 misses=found.misses,

@@ -23,6 +23,8 @@ CHECK_NAMES: Final = (
     *("equals", "matches", "not_matches", "json_schema", "max_words", "max_chars", "no_secrets"),
     "trajectory",
 )
+# Checks whose value is usually `true`, so that an item may be only the name.
+SWITCHES: Final = ("no_tool_errors", "json_schema", "no_secrets")
 # Another spelling with a meaning of its own: `contains` with `ignore_case`.
 SPELLINGS: Final[Mapping[str, str]] = {"icontains": "contains"}
 
@@ -82,6 +84,8 @@ def find_alias(name: str) -> str | None:
 
 def find_kind(item: Json) -> str | None:
     """Return the name of the check of an item of ``checks``, in its short or long form."""
+    if isinstance(item, str) and item in SWITCHES:
+        return item
     if not isinstance(item, Mapping):
         return None
     kind = item.get("check")

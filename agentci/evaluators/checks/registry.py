@@ -1,5 +1,6 @@
 """The checks that a config can list; a new check is an entry model, a rule and a row here."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
@@ -267,6 +268,12 @@ def _make_length(unit: str) -> Callable[[Any, CheckContext], CheckRule]:
     def make(entry: Any, context: CheckContext) -> CheckRule:
         value = entry.value
         limits = {MAX: value} if isinstance(value, int) else value.model_dump(exclude_none=True)
+        if limits.get("min", 0) > limits.get(MAX, math.inf):
+            raise InputError.from_message(
+                f"no answer has at least {limits['min']:,} and at most {limits[MAX]:,} {unit}s",
+                place=context.find_place(("min",)),
+                hint="exchange `min` and `max`",
+            )
         if not limits:
             message = f"`{entry.check}` has no limit"
             raise InputError.from_message(

@@ -27,6 +27,9 @@ from agentci.model.values import Json
 MAX_NAMES: Final = 10
 MAX_ARGS: Final = 80
 ALL_CALLS: Final = "*"
+RECORD_STATUS: Final = (
+    "send `is_error` with each tool result (Anthropic's API), or record the spans of the tools"
+)
 # Before the patterns of tools in the names of limits.
 MAXIMUM: Final = "max "
 MINIMUM: Final = "min "
@@ -226,7 +229,7 @@ def _check_statuses(calls: Sequence[ToolCall]) -> None:
     if unknown:
         raise EvaluatorError(
             f"the recording does not say whether {_list_names(unknown)} failed "
-            f"({len(unknown)} of {format_count(len(calls), 'call')})"
+            f"({len(unknown)} of {format_count(len(calls), 'call')}); {RECORD_STATUS}"
         )
 
 

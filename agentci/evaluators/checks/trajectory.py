@@ -18,6 +18,7 @@ from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding
 from agentci.evaluators.checks.tools import (
+    RECORD_STATUS,
     list_forbidden_calls,
     list_forbidden_tools,
     make_recorded_calls,
@@ -277,7 +278,7 @@ WHOLE_RUN: Final = "run"
 DESCRIPTIONS: Final = {
     "args": "the arguments of `{}` are compared and were not recorded; turn on content capture in "
     "the instrumentation of the tools",
-    "status": "the recording does not say whether `{}` succeeded",
+    "status": f"the recording does not say whether `{{}}` succeeded; {RECORD_STATUS}",
 }
 
 
@@ -369,20 +370,34 @@ class CaseCalls(Struct, frozen=True, kw_only=True):
             if expected is not None
         ]
         misses = [line for each in compared for line in _describe(each)]
-        if len(turns) != len(self.expected):
-            expected_turns = format_count(len(self.expected), "turn")
-            misses.append(f"the eval case has {expected_turns}, the recorded run {len(turns)}")
+        mismatch = _describe_turn_mismatch(turns, len(self.expected))
         missing = sum(each is not None for each in self.expected[len(turns) :])
         scores = (*(each.score for each in compared), *(0.0,) * missing)
-        passes = len(turns) == len(self.expected) and all(
-            each.score >= each.expected.threshold for each in compared
-        )
+        are_right = all(each.score >= each.expected.threshold for each in compared)
+        passes = are_right and not mismatch
+        score = sum(scores) / len(scores) if scores else float(passes)
+        # The score of right calls does not show why the check fails.
+        is_reason = bool(mismatch) and are_right and not missing
         return CheckFinding(
-            score=sum(scores) / len(scores) if scores else float(passes),
+            score=score,
             passes=passes,
-            misses=tuple(misses),
+            reason=mismatch if is_reason else None,
+            misses=tuple(misses if is_reason or not mismatch else [*misses, mismatch]),
             details={"trajectories": [each.details for each in compared]},
         )
+
+
+def _describe_turn_mismatch(turns: Sequence[Turn], expected: int) -> str:
+    """Describe the turns that the eval case has too many or too few; empty if it has neither."""
+    if len(turns) == expected:
+        return ""
+    counts = f"the eval case has {format_count(expected, 'turn')}, the recorded run {len(turns)}"
+    if len(turns) < expected:
+        return counts
+    turn = turns[expected]
+    calls = ", ".join(map(format_call, make_recorded_calls([turn]))) or "no tool call"
+    asked = truncate.quote_truncated(turn.user_text, MAX_SHOWN)
+    return f"{counts}: turn {expected + 1} is not expected ({asked}; {_shorten(calls)})"
 
 
 def matches_calls(expected: ExpectedTrajectory, turn: Turn) -> bool:
@@ -432,8 +447,7 @@ def _describe(compared: _ComparedCalls) -> Iterator[str]:
     match = compared.match
     if match.is_satisfied:
         return
-    score = format_number(match.score(compared.expected.score))
-    parts = (describe_first_row(compared.rows), describe_numbers(match), f"score {score}")
+    parts = (describe_first_row(compared.rows), describe_numbers(match))
     yield f"{compared.title}: {'; '.join(filter(None, parts))}"
     for line in describe_branches(match):
         yield f"{compared.title}: {line}"
