@@ -125,6 +125,8 @@ def read_events(text: str) -> tuple[JsonObject, ...]:
     """Read the data of server-sent events; an incomplete event is dropped."""
     events: list[JsonObject] = []
     for block in text.replace("\r\n", "\n").split("\n\n"):
+        if "{" not in block:
+            continue  # a hostile stream may have millions of blocks without an object
         lines = [line[5:].strip() for line in block.split("\n") if line.startswith("data:")]
         value = parse_json_or_text("\n".join(lines))
         if isinstance(value, dict):
