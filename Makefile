@@ -46,7 +46,7 @@ test-fast: $(VENV)/.dev ## the tests of single packages, in under a minute
 	$(BIN)/python -m pytest -q -n auto $(UNITS) tests/repository
 
 test-slow: $(VENV)/.dev $(VENV)/.services ## browsers, attacks, installers, workflows of several jobs, repeated faults and changes
-	$(BIN)/python -m pytest -n $(shell $(PYTHON) -c "import os; print(2 * os.cpu_count())") -m slow --timeout 900
+	$(BIN)/python -m pytest -n $(shell $(PYTHON) -c "import os; print(2 * os.cpu_count())") --dist worksteal -m slow --timeout 900
 
 attacks: $(VENV)/.dev ## the attacks of a hostile pull request: `N of M refused`
 	$(BIN)/python -m pytest -q -n auto -m slow tests/attacks
