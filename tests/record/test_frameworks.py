@@ -1,5 +1,6 @@
 """Agents of real frameworks without telemetry are recorded, evaluated and replayed."""
 
+import fcntl
 import json
 import os
 import re
@@ -7,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from tests.record.recorded import KEY, OUT, describe, make_environment, read_tra
 from tests.services.servers import MODULES, NODE
 
 EXAMPLE = ROOT / "examples" / "agents"
+UV = uv.find_uv_bin()
 AGENTS = {path.parent.name: path for path in sorted(EXAMPLE.glob("*/agent.*"))}
 QUESTIONS = ("What is the weather in Oslo and Rome?", "Thanks")
 CITIES = ("Oslo", "Rome")
@@ -50,10 +52,10 @@ def assert_complete(framework: str, file: Path) -> None:
     assert [city in text for city, text in zip(CITIES, results, strict=True)] == [True, True]
 
 
-def install(framework: str, folder: Path) -> Path:
+def install(framework: str, folder: Path, venvs: Path) -> Path:
     """Install a framework for the agents in a folder, and return what runs its agent."""
     if AGENTS[framework].suffix == ".py":
-        return install_python(framework, folder / "venv")
+        return install_python(framework, venvs)
     link_modules(framework, folder / "node_modules")
     return NODE
 
@@ -72,22 +74,52 @@ def link_modules(framework: str, folder: Path) -> None:
         (folder / name).symlink_to(MODULES / found)
 
 
-def install_python(framework: str, folder: Path) -> Path:
-    """Make a virtual environment of a framework and return its Python; skip if that fails."""
-    # uv links what it has downloaded for another framework: seconds, where pip needs a minute.
-    tool = uv.find_uv_bin()
-    python = folder / "bin" / "python"
-    given = EXAMPLE / framework / "requirements.txt"
-    subprocess.run([tool, "venv", "-q", "--python", sys.executable, folder], check=True)
+def install_python(framework: str, venvs: Path, packages: Sequence[str] = ()) -> Path:
+    """Return the Python of a virtual environment with a framework; skip if it cannot be installed.
+
+    The first test that needs the environment makes it, and others use it as it is.
+
+    Args:
+        venvs: the fixture of this name.
+        packages: what is installed beside the framework.
+    """
+    venv = venvs / "+".join((framework, *packages))
+    made = venv / "made"
+    with (venvs / f"{venv.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if made.exists():
+            return venv / "bin" / "python"
+        shutil.rmtree(venv, ignore_errors=True)
+        if packages:
+            copy_venv(install_python(framework, venvs).parent.parent, venv)
+            failure = uv_install(venv, *packages)
+            assert not failure, failure
+        else:
+            subprocess.run([UV, "venv", "-q", "--python", sys.executable, venv], check=True)
+            failure = uv_install(venv, "-r", str(EXAMPLE / framework / "requirements.txt"))
+            if failure:
+                pytest.skip(f"cannot install {framework}: {failure}")
+        made.touch()
+    return venv / "bin" / "python"
+
+
+def copy_venv(venv: Path, copy: Path) -> None:
+    """Link all files of a virtual environment, with the bytecode of what was already imported."""
+    unfinished = shutil.ignore_patterns("made", "*.pyc.*")
+    shutil.copytree(venv, copy, symlinks=True, copy_function=os.link, ignore=unfinished)
+
+
+def uv_install(venv: Path, *arguments: str) -> str:
+    """Install packages into a virtual environment and return the error; empty if there is none."""
+    # uv links what it has downloaded for another environment: seconds, where pip needs a minute.
     done = subprocess.run(
-        [tool, "pip", "install", "-q", "--system-certs", "--python", python, "-r", given],
+        [UV, "pip", "install", "-q", "--system-certs", "--python", venv, *arguments],
+        env={**os.environ, "UV_CACHE_DIR": str(venv.parent / "cache")},
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
-        pytest.skip(f"cannot install {framework}: {done.stderr.strip()}")
-    return python
+    return done.stderr.strip() if done.returncode else ""
 
 
 def run(command: list[str], folder: Path, environ: Mapping[str, str]) -> str:
@@ -138,11 +170,13 @@ def test_commands_of_the_page_of_the_agents_work(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("framework", AGENTS)
-def test_agent_is_recorded_evaluated_and_replayed(framework: str, tmp_path: Path) -> None:
+def test_agent_is_recorded_evaluated_and_replayed(
+    framework: str, tmp_path: Path, venvs: Path
+) -> None:
     folder = tmp_path / "agents"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
     agent = AGENTS[framework].relative_to(EXAMPLE)
-    command = ["--", str(install(framework, tmp_path)), str(agent), *QUESTIONS]
+    command = ["--", str(install(framework, tmp_path, venvs)), str(agent), *QUESTIONS]
     if framework == WITH_PROMPT:
         command = ["--case", "conversation", *command]
     with mock_model() as model:
@@ -172,12 +206,14 @@ AZURE_AGENTS = {
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("framework", AZURE_AGENTS)
-def test_agent_on_azure_is_recorded_and_replayed(framework: str, tmp_path: Path) -> None:
+def test_agent_on_azure_is_recorded_and_replayed(
+    framework: str, tmp_path: Path, venvs: Path
+) -> None:
     program = AGENTS[framework].read_text()
     for given, wanted in AZURE_AGENTS[framework].items():
         program = program.replace(given, wanted)
     (tmp_path / "agent.py").write_text(program)
-    command = ["--", str(install(framework, tmp_path)), "agent.py", *QUESTIONS]
+    command = ["--", str(install(framework, tmp_path, venvs)), "agent.py", *QUESTIONS]
     version = {"OPENAI_API_VERSION": "2025-04-01-preview"}
     keys = {**version, "AZURE_OPENAI_API_KEY": KEY}
     with mock_model() as model:
@@ -225,13 +261,13 @@ VERTEX = {
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("way", VERTEX)
 def test_agent_on_vertex_ai_is_recorded_and_replayed(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str, tmp_path: Path, venvs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, variables, host = VERTEX[way]
     program = AGENTS["google-genai"].read_text()
     program = f"from google.oauth2.credentials import Credentials\n{program}"
     (tmp_path / "agent.py").write_text(program.replace("genai.Client()", f"genai.Client({client})"))
-    command = ["--", str(install("google-genai", tmp_path)), "agent.py", *QUESTIONS]
+    command = ["--", str(install("google-genai", tmp_path, venvs)), "agent.py", *QUESTIONS]
     for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     switch = {"GOOGLE_GENAI_USE_VERTEXAI": "true"}

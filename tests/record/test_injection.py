@@ -5,11 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import uv
 
 from agentci.record import injected
 from agentci.record.otlp_receiver import OtlpReceiver
@@ -79,16 +77,6 @@ await import(process.argv[1]);
 """
 
 
-def make_stack(name: str, folder: Path, packages: Sequence[str] = ()) -> Path:
-    """Install a framework and what instruments it, and return its Python."""
-    python = install_python(name, folder)
-    if packages or STACKS[name]:
-        tool = uv.find_uv_bin()
-        command = [tool, "pip", "install", "-q", "--system-certs", "--python", str(python)]
-        subprocess.run([*command, *(packages or STACKS[name])], check=True)
-    return python
-
-
 def record_past_proxy(folder: Path, model: MockModel, command: list[str]) -> str:
     keys = {**make_environment(model), "ANTHROPIC_API_KEY": KEY, "GOOGLE_API_KEY": KEY}
     real = {f"REAL_{name}": url for name, url in keys.items() if name.endswith("_URL")}
@@ -115,9 +103,9 @@ def assert_recorded(folder: Path) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("framework", STACKS)
 def test_agent_that_passes_the_proxy_is_recorded_by_what_is_installed(
-    framework: str, tmp_path: Path
+    framework: str, tmp_path: Path, venvs: Path
 ) -> None:
-    python = make_stack(framework, tmp_path / "venv")
+    python = install_python(framework, venvs, STACKS[framework])
     work = tmp_path / "work"
     work.mkdir()
     program = work / "past_proxy.py"
@@ -186,8 +174,8 @@ OWN_INSTRUMENTATION = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_agent_that_instruments_itself_is_recorded_once(tmp_path: Path) -> None:
-    python = make_stack("openai-chat", tmp_path / "venv", OWN_PACKAGES)
+def test_agent_that_instruments_itself_is_recorded_once(tmp_path: Path, venvs: Path) -> None:
+    python = install_python("openai-chat", venvs, OWN_PACKAGES)
     found = {}
     for number, (name, (start, _)) in enumerate(OWN_INSTRUMENTATION.items()):
         work = tmp_path / str(number)
@@ -205,8 +193,10 @@ def test_agent_that_instruments_itself_is_recorded_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_agent_with_traceloop_sdk_is_recorded_evaluated_and_replayed(tmp_path: Path) -> None:
-    python = make_stack("openai-chat", tmp_path / "venv", OWN_PACKAGES)
+def test_agent_with_traceloop_sdk_is_recorded_evaluated_and_replayed(
+    tmp_path: Path, venvs: Path
+) -> None:
+    python = install_python("openai-chat", venvs, OWN_PACKAGES)
     folder = tmp_path / "work"
     folder.mkdir()
     for name in ("eval_config.yaml", "eval_set.json"):
