@@ -174,8 +174,8 @@ def read_index(path: Path) -> Manifest | None:
     """Read an index file as untrusted input; None if it does not exist.
 
     Raises:
-        CorruptionError: if its content is invalid, or belongs to another file name.
-        UnreachableError: if too many files are open or memory runs out.
+        CorruptionError: its content is invalid, or belongs to another file name.
+        UnreachableError: too many files are open or memory runs out.
     """
     content = read_cache_file(path, "its entry in the index", limit_bytes=MAX_INDEX_BYTES)
     if content is None:

@@ -70,8 +70,8 @@ def verify_tree(tree: Path, files: Mapping[str, FileDigest]) -> int:
         The size of all files in bytes.
 
     Raises:
-        CorruptionError: if a file is missing, unexpected or different.
-        UnreachableError: if too many files are open or memory runs out.
+        CorruptionError: a file is missing, unexpected or different.
+        UnreachableError: too many files are open or memory runs out.
     """
     size = 0
     missing = set(files)
@@ -102,7 +102,7 @@ def write_tree(trees: Path, files: Mapping[str, ProgramFile], *, owner: Path | N
     """Write ``files`` to a new folder in ``trees`` under a temporary name, and sync it to disk.
 
     Raises:
-        OSError: if writing fails; the folder is removed.
+        OSError: writing fails; the folder is removed.
     """
     made = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=trees))
     try:
@@ -130,7 +130,7 @@ def install_tree(made: Path, tree: Path, files: Mapping[str, FileDigest]) -> Non
     """Rename the folder ``made`` to ``tree``, unless an intact copy already exists.
 
     Raises:
-        OSError: if another file or folder there cannot be removed.
+        OSError: another file or folder there cannot be removed.
     """
     try:
         if is_intact(tree, files):
@@ -221,7 +221,7 @@ class EvaluatorCache:
         Corrupt entries are removed as far as permissions allow.
 
         Raises:
-            UnreachableError: if too many files are open or memory runs out.
+            UnreachableError: too many files are open or memory runs out.
         """
         path = self._index / format_index_name(key)
         try:
@@ -241,8 +241,8 @@ class EvaluatorCache:
         """Store an evaluator, replacing any entry under ``key``.
 
         Raises:
-            PermanentFetchError: if its files cannot be stored in one folder.
-            UnreachableError: if writing fails; no partial entry remains.
+            PermanentFetchError: its files cannot be stored in one folder.
+            UnreachableError: writing fails; no partial entry remains.
         """
         manifest = _make_checked_manifest(key, snapshot)
         try:
@@ -302,7 +302,7 @@ class EvaluatorCache:
         """Read and verify the entry of an index file; None if the file does not exist.
 
         Raises:
-            CorruptionError: if a file differs from what was written.
+            CorruptionError: a file differs from what was written.
         """
         self._check_folders()
         manifest = read_index(path)
@@ -315,7 +315,7 @@ class EvaluatorCache:
         """Check that the cache's own folders are real ones, since links could lead outside it.
 
         Raises:
-            CorruptionError: if one of them is not a folder.
+            CorruptionError: one of them is not a folder.
         """
         for folder in (self._index.parent, self._index, self._trees):
             with detect_corruption(folder, f"the folder {folder.name}"):
@@ -358,7 +358,7 @@ def _make_checked_manifest(key: EvaluatorKey, snapshot: ProgramSnapshot) -> Mani
     """Make the manifest of a snapshot that can be stored.
 
     Raises:
-        PermanentFetchError: if it cannot be stored.
+        PermanentFetchError: it cannot be stored.
     """
     reason = find_paths_problem(snapshot.entry, snapshot.files)
     if sum(len(file.content) for file in snapshot.files.values()) > MAX_BYTES:
@@ -391,7 +391,7 @@ def clear_cache(folder: Path) -> ClearedCache:
     """Remove all entries of a cache; its tag file stays, which identifies the folder as a cache.
 
     Raises:
-        OSError: if the folder cannot be read.
+        OSError: the folder cannot be read.
     """
     evaluators, environments = _count_entries(folder)
     size = _measure_bytes(folder)

@@ -65,7 +65,7 @@ class LazyEnvironments:
             name: the evaluator's name, for messages.
 
         Raises:
-            EvaluatorError: if the packages cannot be installed; its message is the predicate of a
+            EvaluatorError: the packages cannot be installed; its message is the predicate of a
                 sentence about the evaluator.
         """
         # Imported on use: most runs need no environment.
@@ -108,7 +108,7 @@ def verify_digests(
         entry: the file to run.
 
     Raises:
-        PermanentFetchError: if a file differs; names it.
+        PermanentFetchError: a file differs; names it.
     """
     if not _is_program(entry, digests, program):
         raise PermanentFetchError(
@@ -171,7 +171,7 @@ def fetch_program(program: RemoteProgram, options: FetchOptions) -> FetchedProgr
     """Return a completed program on disk with every byte verified, from the cache or its source.
 
     Raises:
-        FetchError: if it is not available under the rules of ``options``.
+        FetchError: it is not available under the rules of ``options``.
     """
     locked = None if options.lock is None or program.is_local else options.lock.find(program)
     if locked is None and options.require_locked and not program.is_local:
@@ -307,7 +307,7 @@ def prepare_wanted_programs(
     A temporarily unavailable program is recorded with the reason, and its checks are errored.
 
     Raises:
-        InputError: if a program does not exist or differs from what was pinned; lists every
+        InputError: a program does not exist or differs from what was pinned; lists every
             problem.
     """
     outcomes = parallel_map(lambda each: _prepare_program(each, options), required)
@@ -391,8 +391,8 @@ def _install_requirements(
     """Return the interpreter of the environment for ``file``.
 
     Raises:
-        PermanentFetchError: if the requirements must be locked and are not.
-        EvaluatorError: if the environment cannot be created.
+        PermanentFetchError: the requirements must be locked and are not.
+        EvaluatorError: the environment cannot be created.
     """
     if file is None:
         return None
@@ -412,7 +412,7 @@ def read_requirements(file: ResolvedPath) -> bytes:
     """Read a requirements file.
 
     Raises:
-        EvaluatorError: if it cannot be read.
+        EvaluatorError: it cannot be read.
     """
     try:
         return read_file(file, name=REQUIREMENTS_NAME, limit_bytes=MAX_REQUIREMENTS_BYTES)

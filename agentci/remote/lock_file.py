@@ -62,7 +62,7 @@ def read_lock(data: bytes, *, file: str) -> Lock:
     """Parse a lock file.
 
     Raises:
-        InputError: if it is invalid; lists every problem with its line.
+        InputError: it is invalid; lists every problem with its line.
     """
     try:
         document = read_yaml(data, file=file)

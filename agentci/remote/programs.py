@@ -70,8 +70,8 @@ class Sources:
         """Return the source ``name``.
 
         Raises:
-            PermanentFetchError: if it does not exist.
-            InputError: if the plugin that provides it is broken.
+            PermanentFetchError: it does not exist.
+            InputError: the plugin that provides it is broken.
         """
         with self._lock:
             if name not in self._made:
@@ -82,7 +82,7 @@ class Sources:
         """Return built-in sources and those of plugins.
 
         Raises:
-            InputError: if a plugin is broken.
+            InputError: a plugin is broken.
         """
         from agentci.remote.sources.registry import list_source_factories  # noqa: PLC0415 (most runs use none)
 
@@ -145,7 +145,7 @@ class ProgramTable(Struct, frozen=True, kw_only=True):
         """Return the prepared ``program``; a local one needs no preparation.
 
         Raises:
-            EvaluatorError: if its preparation failed.
+            EvaluatorError: its preparation failed.
         """
         found = self.programs.get(program)
         if isinstance(found, UnavailableProgram):

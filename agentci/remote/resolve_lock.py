@@ -47,7 +47,7 @@ def lock_programs(
     """Lock all programs; entries of the lock in ``options`` are kept, others are resolved now.
 
     Raises:
-        InputError: if a program cannot be fetched or resolved; lists every problem.
+        InputError: a program cannot be fetched or resolved; lists every problem.
     """
     outcomes = parallel_map(
         lambda each: _lock_one(each, options, run_installer=run_installer, workspace=workspace),

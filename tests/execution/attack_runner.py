@@ -34,7 +34,7 @@ WITH_UNTRUSTED_PACKAGES = "with untrusted packages"
 # These have a network; local sockets must be out of reach even then.
 WITH_NETWORK = {"connects_to_sockets_of_this_machine"}
 # These may connect to one local port.
-WITH_A_DOOR = {"goes_past_its_port"}
+WITH_PORT = {"goes_past_its_port"}
 MEMORY_MB = 512
 PROCESSES = 64
 FILE_MB = 64
@@ -45,18 +45,18 @@ MOST_FORKS = 8000
 
 def main() -> None:
     folder, *names = sys.argv[1:]
-    with _scene(Path(folder)) as scene:
+    with _make_targets(Path(folder)) as targets:
         executor = LocalExecutor()
-        with _a_program_beside(executor, scene):
-            found = {name: _run_attack(executor, name, scene) for name in names}
+        with _run_other_program(executor, targets):
+            found = {name: _run_attack(executor, name, targets) for name in names}
         LAUNCHER_POOL.close()
-        left = [str(path) for path in Path(scene["temporary"]).iterdir()]
+        left = [str(path) for path in Path(targets["temporary"]).iterdir()]
     facts = {"limitations": [*executor.limitations()], "user": os.geteuid(), "left": left}
     sys.stdout.write(json.dumps({"found": found, **facts}))
 
 
 @contextlib.contextmanager
-def _scene(folder: Path) -> Iterator[dict[str, Any]]:
+def _make_targets(folder: Path) -> Iterator[dict[str, Any]]:
     """The targets of the attacks: files, sockets, a log and shared memory."""
     runner, workspace, temporary = (folder / name for name in ("runner", "workspace", "temporary"))
     for each in (runner, workspace, temporary):
@@ -79,7 +79,7 @@ def _scene(folder: Path) -> Iterator[dict[str, Any]]:
         Path(engine).chmod(0o660)
         letterboxes = (f"\0attack-letters-{uuid.uuid4().hex}", str(folder / "letters.sock"))
         for address in letterboxes:
-            stack.enter_context(_letterbox(address))
+            stack.enter_context(_open_log_socket(address))
         yield {
             "pid": os.getpid(),
             "secret": os.environ[SECRET],
@@ -105,8 +105,8 @@ def _listener(family: int, address: Any) -> socket.socket:
     return listener
 
 
-def _letterbox(address: str) -> socket.socket:
-    """A datagram socket that all local users may send to, like the system log."""
+def _open_log_socket(address: str) -> socket.socket:
+    """Open a datagram socket that all local users may send to, like that of the system log."""
     letterbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     letterbox.bind(address)
     if not address.startswith("\0"):
@@ -135,55 +135,55 @@ def _has_ipv6() -> bool:
 
 
 @contextlib.contextmanager
-def _a_program_beside(executor: LocalExecutor, scene: dict[str, Any]) -> Iterator[None]:
+def _run_other_program(executor: LocalExecutor, targets: dict[str, Any]) -> Iterator[None]:
     """Keep another program of the same run running."""
-    sleeper = threading.Thread(target=_run, args=(executor, "sleeps", scene, NO_TIMEOUT_SECONDS))
+    sleeper = threading.Thread(target=_run, args=(executor, "sleeps", targets, NO_TIMEOUT_SECONDS))
     sleeper.start()
     try:
-        wait_until(lambda: any((path / "tmp").exists() for path in _private_folders(scene)))
+        wait_until(lambda: any((path / "tmp").exists() for path in _private_folders(targets)))
         yield
     finally:
         executor.stop()
         sleeper.join()
 
 
-def _run_attack(executor: LocalExecutor, name: str, scene: dict[str, Any]) -> dict[str, Any]:
+def _run_attack(executor: LocalExecutor, name: str, targets: dict[str, Any]) -> dict[str, Any]:
     """Run one attack; return its result and what it left behind."""
-    before = {*_private_folders(scene)}
+    before = {*_private_folders(targets)}
     seconds = 1.5 if name.startswith("never_stops") else NO_TIMEOUT_SECONDS
-    found = _run(executor, name, scene, seconds)
-    living = [path for path in Path("/proc").glob("[0-9]*") if scene["word"] in _line(path)]
-    left = [str(path) for path in {*_private_folders(scene)} - before]
+    found = _run(executor, name, targets, seconds)
+    living = [path for path in Path("/proc").glob("[0-9]*") if targets["word"] in _line(path)]
+    left = [str(path) for path in {*_private_folders(targets)} - before]
     return found | {"living": len(living), "left": left}
 
 
-def _private_folders(scene: dict[str, Any]) -> Iterator[Path]:
+def _private_folders(targets: dict[str, Any]) -> Iterator[Path]:
     warm_python = "agentci-*/tmp/" if os.environ.get(FORKS) == WITH_UNTRUSTED_PACKAGES else ""
-    yield from Path(scene["temporary"]).glob(f"{warm_python}agentci-*")
+    yield from Path(targets["temporary"]).glob(f"{warm_python}agentci-*")
 
 
 def _run(
-    executor: LocalExecutor, name: str, scene: dict[str, Any], timeout_seconds: float
+    executor: LocalExecutor, name: str, targets: dict[str, Any], timeout_seconds: float
 ) -> dict[str, Any]:
     program = ATTACKS / f"{name}.py"
     try:
         response = executor.run(
-            (sys.executable, str(program), scene["word"] if name != "sleeps" else ""),
-            stdin=json.dumps(scene).encode(),
+            (sys.executable, str(program), targets["word"] if name != "sleeps" else ""),
+            stdin=json.dumps(targets).encode(),
             timeout_seconds=timeout_seconds,
-            cwd=Path(scene["workspace"]),
-            environment=make_child_environment({**os.environ, "TMPDIR": scene["temporary"]}),
+            cwd=Path(targets["workspace"]),
+            environment=make_child_environment({**os.environ, "TMPDIR": targets["temporary"]}),
             sandbox_policy=SandboxPolicy(
                 network=name in WITH_NETWORK,
-                port=scene["door"] if name in WITH_A_DOOR else None,
-                readable=(trust_path(ATTACKS), trust_path(Path(scene["workspace"]))),
+                port=targets["door"] if name in WITH_PORT else None,
+                readable=(trust_path(ATTACKS), trust_path(Path(targets["workspace"]))),
                 memory_mb=MEMORY_MB,
                 processes=PROCESSES,
                 file_mb=FILE_MB,
                 folder_mb=FOLDER_MB,
                 imports=() if FORKS in os.environ else None,
                 untrusted_packages=os.environ.get(FORKS) == WITH_UNTRUSTED_PACKAGES
-                and name not in WITH_A_DOOR,
+                and name not in WITH_PORT,
             ),
         )
     except EvaluatorError as error:

@@ -89,7 +89,7 @@ class Engine:
         return str(error.value)
 
     def asked(self, command: str = "") -> list[str]:
-        """The recorded calls, or only those that begin with ``command``."""
+        """Return the recorded calls, or only those that begin with ``command``."""
         file = self.folder / "asked"
         lines = file.read_text().splitlines() if file.exists() else []
         return [line for line in lines if line.startswith(command)]

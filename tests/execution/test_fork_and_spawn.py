@@ -278,7 +278,7 @@ BESIDE = {
     "broken.py": "def f(:",
 }
 # A preloaded interpreter with untrusted packages runs all its programs as one user, in its own
-# folder and without memory that processes share: these programs observe the difference.
+# folder and without shared memory; these programs observe the difference.
 OF_THE_USER = {"its process state", "processes"}
 # What differs between any two runs of the same program.
 VARYING = (

@@ -30,7 +30,7 @@ for number in range(100):
 
 """
 
-# It floods the channel on which programs are requested, and never stops.
+# Floods the channel on which programs are requested, and never stops.
 FLOODS = """\
 import os, stat
 channels = [

@@ -14,7 +14,7 @@ from agentci.execution.local import LocalExecutor
 from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 
 SECRET = "s3cr3t-of-another-check-"
-# It joins the word at run time: as a literal, the word would be in its own memory.
+# Joins the word at run time: as a literal, the word would be in the program's own memory.
 LOOKS = """\
 import sys
 word, found = b"".join((b"s3cr3t-of-", b"another-", b"check-")), set()

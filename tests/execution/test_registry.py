@@ -233,7 +233,7 @@ class TestPluginExecutor:
 
 
 class Old:
-    """An executor from before sandbox policies were introduced."""
+    """An executor without the parameter ``sandbox_policy``."""
 
     def run(
         self,

@@ -42,7 +42,7 @@ def _changed(bench: Bench, **changed: Any) -> None:
 
 
 def _make_comparison(config: str, text: str) -> dict[str, Any]:
-    """A comparison with a text wherever it may have one."""
+    """Make a comparison with ``text`` in every field that can have text."""
     trend: dict[str, Any] = {"config": config, "evaluator": text}
     trend |= {"required": True, "pairs": 1, "before": 1, "after": 0, "p_value": None}
     worse: dict[str, Any] = {"case": text, "before": 1, "after": None, "status": "skipped"}
@@ -269,7 +269,7 @@ class TestUntrustedReport:
             "\n# head",
         ):
             assert markup not in prose
-        # Only those of the comment itself, on lines of their own.
+        # Only those of the comment itself, each on its own line.
         assert prose.count("</details") == prose.count("\n</details>\n") == prose.count("<details>")
         for markup in ("https://evil", "www.evil", "\x1b", "\u202e"):
             assert markup not in prose

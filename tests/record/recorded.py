@@ -22,7 +22,7 @@ OUT = "traces/recorded.jsonl"
 
 
 def make_environment(model: MockModel) -> dict[str, str]:
-    """The variables that lead an agent to the mock, with keys."""
+    """Return the variables that direct an agent to the mock, with keys."""
     return {
         "OPENAI_BASE_URL": f"{model.url}/v1",
         "ANTHROPIC_BASE_URL": model.url,
@@ -69,7 +69,7 @@ def describe(turn: Turn) -> tuple[str, list[tuple[str, object]], str | None]:
 
 
 def assert_no_key(folder: Path, ran: Ran) -> None:
-    """No file below the folder, and nothing printed, holds the key."""
+    """Assert that neither a file below the folder nor the output contains the key."""
     assert KEY not in ran.out + ran.err
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []

@@ -25,7 +25,7 @@ FIRST = RecordCase(id="a", input="One")
         ("c.yml", b"eval_cases:\n- {id: a, input: One, calls: [f]}\n- input: Two\n- id: 3\n"),
     ],
 )
-def test_formats_of_case_files(file: str, content: bytes) -> None:
+def test_cases_are_read_in_each_format(file: str, content: bytes) -> None:
     assert read_cases(content, file=file) == (
         FIRST,
         RecordCase(id="case-2", input="Two", is_named=False),

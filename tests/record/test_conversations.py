@@ -1,4 +1,4 @@
-"""Which model calls belong together, where they do not tell it by an equal history."""
+"""Which model calls belong together if their histories do not show it."""
 
 import json
 from collections.abc import Mapping
@@ -190,7 +190,7 @@ def test_results_without_ids_are_matched_by_name() -> None:
     }
 
 
-def test_agent_that_takes_over_goes_on_with_the_turn() -> None:
+def test_agent_that_takes_over_continues_the_turn() -> None:
     clock = Clock()
     moved = user("For context: [triage] called tool `transfer`")
     calls = [
@@ -205,7 +205,7 @@ def test_agent_that_takes_over_goes_on_with_the_turn() -> None:
     assert outline(rebuild_turns(calls)) == [(0, "Refund me", 3)]
 
 
-def test_equal_question_without_open_call_is_a_conversation_of_its_own() -> None:
+def test_equal_question_without_open_call_begins_a_conversation() -> None:
     clock = Clock()
     calls = [
         chat(clock, [user("A")], assistant("one")),
@@ -236,7 +236,7 @@ def test_failure_of_the_last_call_is_part_of_the_turn() -> None:
     assert [step.exchange.failed for step in turn.steps] == [False, True]
 
 
-def test_question_of_another_conversation_is_not_a_subagents() -> None:
+def test_question_of_another_conversation_is_not_of_a_subagent() -> None:
     clock = Clock()
     call = assistant(None, ("c1", "f", '{"question": "something else entirely"}'))
     calls = [

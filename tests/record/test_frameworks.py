@@ -35,12 +35,12 @@ TURNS = [
     ),
     (QUESTIONS[1], [], "You asked: Thanks"),
 ]
-# Puts questions into a prompt, so that a case needs a name.
+# Puts questions into a prompt, so the eval case cannot be found by the question.
 WITH_PROMPT = "crewai"
 
 
 def assert_complete(framework: str, file: Path) -> None:
-    """The recording holds one conversation of two turns, whole."""
+    """Assert that the recording has one complete conversation of two turns."""
     [trace] = read_traces(file)
     found = [describe(turn) for turn in trace.turns]
     if framework == WITH_PROMPT:
@@ -136,13 +136,13 @@ def run(command: list[str], folder: Path, environ: Mapping[str, str]) -> str:
     return done.stdout + done.stderr
 
 
-def test_page_of_the_agents_names_all() -> None:
+def test_page_of_agents_names_each_agent() -> None:
     page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE) == [*AGENTS]
 
 
 @pytest.mark.slow
-def test_commands_of_the_page_of_the_agents_work(tmp_path: Path) -> None:
+def test_commands_on_the_page_of_agents_work(tmp_path: Path) -> None:
     folder = tmp_path / "agents"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
     page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
@@ -242,7 +242,7 @@ def test_pages_and_committed_recordings_name_each_framework() -> None:
         assert (trace.usage is None) == pages[framework].without_tokens
 
 
-# How the client of Vertex AI is made, the variables, and the service that is asked.
+# How the client of Vertex AI is created, the variables, and the service that it calls.
 TOKEN = "credentials=Credentials('ya29.token-0123456789abcdef')"
 REGION = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "europe-west4"}
 VERTEX = {

@@ -47,7 +47,7 @@ def test_hostile_exports_are_refused_and_others_are_kept() -> None:
 
 
 @pytest.mark.parametrize("case", ["../../etc/x", "a/b", "/etc/x", ".", "..", "a\n::error::x", "\0"])
-def test_case_of_an_address_names_no_other_folder(case: str) -> None:
+def test_case_in_an_address_cannot_name_another_folder(case: str) -> None:
     name = make_file_name(case)
     assert Path(name).name == name
     assert not {"/", "\n", "\0"} & {*name}

@@ -37,7 +37,7 @@ from tests.services.servers import NODE
 FOLDER = Path(injected.__path__[0])
 SDK = "opentelemetry-sdk==1.45.2"
 OPENINFERENCE = "openinference-instrumentation"
-# What is installed beside each framework; its own instrumentation needs the SDK or nothing.
+# Packages to install with each framework; its own instrumentation needs the SDK or nothing.
 STACKS = {
     "openai-chat": (SDK, f"{OPENINFERENCE}-openai==0.1.66"),
     "openai-responses": (SDK, f"{OPENINFERENCE}-openai==0.1.66"),
@@ -88,7 +88,7 @@ def record_past_proxy(folder: Path, model: MockModel, command: list[str]) -> str
 
 
 def assert_recorded(folder: Path) -> None:
-    """The recording holds the two turns of the agents in ``examples/agents``, whole and once."""
+    """Assert that the two turns of the agents in ``examples/agents`` are recorded, each once."""
     turns = [turn for trace in read_traces(folder / OUT) for turn in trace.turns]
     found = [describe(turn) for turn in turns]
     # Semantic Kernel's have the name of a plugin before that of the tool.
@@ -157,7 +157,7 @@ TRACELOOP = """
 from traceloop.sdk import Traceloop
 Traceloop.init(exporter=export(), disable_batch=True, telemetry_enabled=False)
 """
-# What an agent does to instrument itself, and how many spans its own exporter gets.
+# Code with which an agent instruments itself, and the number of spans that its exporter gets.
 OWN_INSTRUMENTATION = {
     "provider": ("provide()", 0),
     "provider and instrumentor": ("provide(); instrument()", 3),
@@ -259,7 +259,7 @@ print(http_agent.answer("chat", "Hi", []))
 """
 
 
-def test_error_of_injected_code_is_named_and_changes_nothing(tmp_path: Path) -> None:
+def test_error_of_injected_code_is_reported_and_changes_nothing(tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     for name in ("openai", "openinference/instrumentation/openai", "opentelemetry/sdk/trace"):
         folder = packages / name
@@ -285,7 +285,7 @@ def test_error_of_injected_code_is_named_and_changes_nothing(tmp_path: Path) -> 
     assert [describe(turn) for turn in trace.turns] == [("Hi", [], "You asked: Hi")]
 
 
-def test_ended_recorder_slows_no_process_down(tmp_path: Path) -> None:
+def test_ended_recorder_does_not_slow_processes_down(tmp_path: Path) -> None:
     program = (
         "import sys; s = sys.modules['agentci_injected'] = sys.meta_path[0].find_spec.__globals__\n"
         "for number in range(100):\n"
@@ -328,7 +328,7 @@ def test_node_program_starts_with_the_hook(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
-# What the AI SDK 7 calls, and the end of the process as soon as the run has ended.
+# Calls the hooks as the AI SDK 7 does, and ends the process as soon as the run has ended.
 KILLED_RUN = """
 const [integration] = globalThis.AI_SDK_TELEMETRY_INTEGRATIONS;
 const messages = [{ role: "user", content: process.argv[2] }];
@@ -353,7 +353,7 @@ def test_killed_node_program_loses_no_span_that_has_ended(tmp_path: Path) -> Non
 
 
 def test_files_of_other_kinds_are_not_read_as_spans(tmp_path: Path) -> None:
-    """A pipe would block, a line that is cut off belongs to a killed process."""
+    """A pipe would block; an incomplete line is from a killed process."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "link.jsonl").symlink_to("/dev/zero")
     (tmp_path / "folder.jsonl").mkdir()

@@ -1,4 +1,4 @@
-"""Telemetry that agents export themselves: what is taken, refused and kept."""
+"""Telemetry that agents export themselves: which is accepted, refused and kept."""
 
 import gzip
 import http.client
@@ -78,7 +78,7 @@ def sender() -> Iterator[Sender]:
         yield Sender(address, receiver)
 
 
-def test_json_and_gzip_are_taken_and_stamped_with_the_case(sender: Sender) -> None:
+def test_json_and_gzip_are_accepted_and_stamped_with_the_case(sender: Sender) -> None:
     plain, packed = (json.dumps(export(span(id_))).encode() for id_ in ("01" * 8, "02" * 8))
     assert sender.send(plain, JSON, case="a") == (200, b"{}")
     headers = {**JSON, "Content-Encoding": "gzip"}
@@ -92,7 +92,7 @@ def test_json_and_gzip_are_taken_and_stamped_with_the_case(sender: Sender) -> No
     assert sender.lines(CaseStamp(id="b")) == []
 
 
-def test_protobuf_is_taken(sender: Sender) -> None:
+def test_protobuf_is_accepted(sender: Sender) -> None:
     # ResourceSpans{ScopeSpans{Span{trace_id, span_id, name "n"}}}, written by hand.
     body = b"\x0a\x10" + b"\x01" * 16 + b"\x12\x08" + b"\x02" * 8 + b"\x2a\x01n"
     for field in (b"\x12", b"\x12", b"\x0a"):
@@ -103,7 +103,7 @@ def test_protobuf_is_taken(sender: Sender) -> None:
     assert (found["traceId"], found["spanId"], found["name"]) == ("01" * 16, "02" * 8, "n")
 
 
-def test_span_that_comes_twice_is_kept_once_and_noise_not_at_all(sender: Sender) -> None:
+def test_repeated_span_is_kept_once_and_noise_is_dropped(sender: Sender) -> None:
     body = json.dumps(export(span("01" * 8), span("02" * 8))).encode()
     again = json.dumps(export(span("02" * 8), span("03" * 8), span("03" * 8))).encode()
     noise = json.dumps(export(span("04" * 8), scope="crewai.telemetry")).encode()

@@ -1,4 +1,4 @@
-"""What the proxy passes on: bytes as they are, at once, and only to who knows the token."""
+"""The proxy passes bytes on unchanged and at once, and only for clients that know the token."""
 
 import gzip
 import http.client
@@ -58,7 +58,7 @@ def proxied(upstream: str) -> Iterator[Proxied]:
 
 @contextmanager
 def raw_server(*answer: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that reads the head of each request, and answers with the next function."""
+    """Start a server that reads the head of each request, and calls the next function."""
     listener = socket.create_server(("127.0.0.1", 0))
     received: list[bytes] = []
 
@@ -78,7 +78,7 @@ def raw_server(*answer: Callable[[socket.socket], None]) -> Iterator[tuple[str, 
 
 
 def read_request(connection: socket.socket) -> bytes:
-    """Read a request; an answer to one that is not read whole would be lost."""
+    """Read a request; the response to an unread request could be lost."""
     with connection.makefile("rb") as file:
         head = b""
         while not head.endswith(b"\r\n\r\n"):
@@ -152,7 +152,7 @@ def test_client_that_stops_reading_at_the_last_event_has_a_complete_call() -> No
     assert open_exchange.reply.messages[0].content.text == "Hi"
 
 
-def test_cut_stream_is_cut_for_the_client_and_failed() -> None:
+def test_truncated_stream_is_passed_on_as_such_and_the_call_failed() -> None:
     def answer(connection: socket.socket) -> None:
         connection.sendall(STREAM_HEAD + chunk(event("Hel")))
 
@@ -277,9 +277,9 @@ def test_endless_informational_responses_end_the_call() -> None:
 
 @contextmanager
 def closing_server(answers: int) -> Iterator[tuple[str, list[int]]]:
-    """A server that reads a request more on each connection than it answers.
+    """Start a server that reads one more request on each connection than it answers.
 
-    It is the race of a server that closes an idle connection while the next request is under way.
+    So does a server that closes an idle connection while the next request is on its way.
     """
     listener = socket.create_server(("127.0.0.1", 0))
     connections: list[int] = []
@@ -384,7 +384,7 @@ def test_case_of_the_address_keeps_exchanges_apart() -> None:
         ("TOKEN/openai/v1/responses", {"Content-Length": "99999999999"}, 413, "larger than 64 MiB"),
     ],
 )
-def test_requests_that_are_refused(
+def test_invalid_requests_are_refused_with_a_reason(
     path: str, headers: dict[str, str], status: int, message: str
 ) -> None:
     with proxied("http://127.0.0.1:9/v1") as proxy:
@@ -410,7 +410,7 @@ def test_server_listens_on_loopback_only() -> None:
         assert len(proxy.address.token) >= 24
 
 
-def test_variables_keep_the_proxy_out_of_company_proxies() -> None:
+def test_requests_to_the_proxy_bypass_company_proxies() -> None:
     found = make_api_variables({"NO_PROXY": "example.org"}, lambda route: f"http://p/{route}")
     assert found["NO_PROXY"] == "example.org,127.0.0.1,localhost"
     assert found["no_proxy"] == "127.0.0.1,localhost"

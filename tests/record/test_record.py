@@ -117,7 +117,7 @@ def test_own_key_reaches_the_service_and_no_other_header_is_lost(
     assert body["messages"] == [{"role": "user", "content": "Hello"}]
 
 
-def test_failed_call_that_is_made_again_leaves_no_trace(tmp_path: Path, model: MockModel) -> None:
+def test_failed_call_that_is_retried_is_left_out(tmp_path: Path, model: MockModel) -> None:
     program = tmp_path / "agent.py"
     program.write_text(
         "import sys, urllib.error\n"
@@ -398,7 +398,7 @@ def list_requests(folder: Path) -> dict[str, str]:
     "word",
     ["{inptu}", "{Input}", "{ input }", "${input}", "{{input}}", "--q={inputs}", "{question}"],
 )
-def test_misspelt_placeholder_is_refused_before_anything_runs(
+def test_misspelled_placeholder_is_refused_before_anything_runs(
     word: str, tmp_path: Path, model: MockModel
 ) -> None:
     write_cases(tmp_path)
@@ -509,7 +509,7 @@ def test_case_without_an_input_is_refused_where_the_command_asks_for_it(
     assert not (tmp_path / OUT).exists()
 
 
-def test_misspelt_input_is_refused_although_the_command_reads_stdin(
+def test_misspelled_input_is_refused_although_the_command_reads_stdin(
     tmp_path: Path, model: MockModel
 ) -> None:
     (tmp_path / "cases.yaml").write_text("- {id: a, input: Hi}\n- {id: b, inptu: Hey}\n")
@@ -584,7 +584,7 @@ def test_concurrent_conversations_with_equal_words_are_kept_apart(
         "[thread.start() for thread in threads]\n"
         "[thread.join() for thread in threads]\n"
     )
-    model.barrier = threading.Barrier(12)  # every step of all of them at the same time
+    model.barrier = threading.Barrier(12)  # each step of all cases at the same time
     ran = record(tmp_path, model, program=program)
     assert (ran.code, ran.err) == (0, "")
     traces = read_traces(tmp_path / OUT)
@@ -614,7 +614,7 @@ def test_concurrent_conversations_with_equal_words_are_kept_apart(
     assert len(set(ids)) == len(ids) == 36
 
 
-# A server that passes on the headers of tracing, as instrumentation does, and its load script.
+# A server that passes on tracing headers, as instrumented ones do, and its load script.
 SERVER = """
 import http.server, json, os, sys, threading, urllib.request
 HEADERS = ("traceparent", "baggage")
@@ -716,7 +716,7 @@ def test_killed_agent_loses_nothing(tmp_path: Path, model: MockModel) -> None:
 
 
 def list_spans(temporary: Path) -> list[Path]:
-    """What Node programs wrote, which still has keys."""
+    """List the files that Node programs wrote, which still contain keys."""
     return [*temporary.glob("agentci-spans-*/*/*.jsonl")]
 
 
@@ -781,7 +781,7 @@ def test_turns_of_a_conversation_are_shown_as_one_case(tmp_path: Path, model: Mo
     ]
 
 
-def test_what_came_in_is_shown(tmp_path: Path, model: MockModel) -> None:
+def test_recorded_turn_is_shown(tmp_path: Path, model: MockModel) -> None:
     ran = record(tmp_path, model, "chat", WEATHER)
     shown = run_agentci(["show", OUT], cwd=tmp_path).out
     assert "  turn 1  user    What is the weather in Oslo and Rome?\n" in shown

@@ -1,4 +1,4 @@
-"""The action that records an agent, or replays it, and evaluates what it recorded."""
+"""The action records or replays an agent, and evaluates the recorded runs."""
 
 import io
 import json
@@ -44,7 +44,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockModel]:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """A checkout with two cases, of which the agent is to call a tool in the first."""
+    """A checkout with two cases; in the first one, the agent has to call a tool."""
     folder = tmp_path / "workspace"
     folder.mkdir()
     (folder / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)))
@@ -137,7 +137,7 @@ def test_failing_agent_fails_the_gate_although_its_turn_is_complete(workspace: P
     assert "case weather: the command exited with code 7" in step.summary
 
 
-def test_agent_without_model_calls_is_an_error_with_what_to_add(workspace: Path) -> None:
+def test_agent_without_model_calls_is_an_error_that_names_what_to_add(workspace: Path) -> None:
     step = run_step(workspace, record="true")
     assert (step.code, step.outputs["verdict"]) == (2, "invalid")
     [error] = [each for each in commands_in(step.log) if each.name == "error"]

@@ -175,7 +175,7 @@ def make_request(body: JsonObject) -> RecordedRequest:
     return RecordedRequest(method="POST", path="/p", body=body, response={"n": [1, 2.5]})
 
 
-def test_file_holds_of_each_request_only_what_is_new() -> None:
+def test_file_has_only_the_new_part_of_each_request() -> None:
     first: Any = {"model": "a", "tools": [1, 2], "messages": [{"c": "[1, 2]\n"}], "n": None}
     second = {"model": "b", "messages": [*first["messages"], {"c": 2}], "n": None, "new": 1}
     third = {"model": "b", "messages": [{"c": 3}]}
@@ -420,7 +420,9 @@ def test_recording_for_cases_without_an_eval_set_is_a_warning(gated: Path) -> No
     assert lost not in both.out
 
 
-def test_run_whose_eval_case_was_removed_is_an_error_of_the_checks_of_others(gated: Path) -> None:
+def test_run_whose_eval_case_was_removed_is_errored_although_others_are_evaluated(
+    gated: Path,
+) -> None:
     (gated / "agentci.yaml").write_text("traces: traces/*.jsonl\neval_set: cases.yaml\n")
     (gated / "cases.yaml").write_text("eval_cases: [{id: a, input: First, calls: []}]\n")
     assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
@@ -532,7 +534,7 @@ def test_replay_with_other_arguments_of_a_tool_is_written(tmp_path: Path, model:
     assert "Rome" not in file.read_text()
 
 
-def test_other_cases_stay_whatever_they_hold(tmp_path: Path, model: MockModel) -> None:
+def test_other_cases_are_kept_whatever_they_contain(tmp_path: Path, model: MockModel) -> None:
     write_cases(tmp_path / "cases.yaml", [("a", "First\u2028\u0085line"), ("b", "Second")])
     assert record(tmp_path, model, "chat", options=OPTIONS).code == 0
     before = (tmp_path / OUT).read_text().split("\n")

@@ -88,7 +88,7 @@ def walk_tree(
     entries.
 
     Raises:
-        PermanentFetchError: if there are too many folders below it.
+        PermanentFetchError: there are too many folders below it.
     """
     here = list_folder(root)
     found = list(here)
@@ -115,7 +115,7 @@ def check_regular_file(entry: GitTreeEntry) -> None:
     """Reject symbolic links and submodules, whose content is elsewhere.
 
     Raises:
-        PermanentFetchError: if the entry is one of them.
+        PermanentFetchError: the entry is one of them.
     """
     if entry.mode == LINK:
         message = f"{quote_path(entry.path)} is a symbolic link"
@@ -177,7 +177,7 @@ class GitHubSourceClient:
         """Return the commit that ``revision`` currently points to.
 
         Raises:
-            FetchError: if it does not exist, or if GitHub cannot be reached.
+            FetchError: it does not exist, or GitHub cannot be reached.
         """
         key = (repository, revision)
         return self._commits.get_or_compute(key, lambda: self._find_commit(repository, revision))
@@ -186,7 +186,7 @@ class GitHubSourceClient:
         """List the tree of a commit, or the tree ``sha`` itself.
 
         Raises:
-            FetchError: if it does not exist, or if GitHub cannot be reached.
+            FetchError: it does not exist, or GitHub cannot be reached.
         """
         key = (repository, sha, recursive)
         return self._trees.get_or_compute(key, lambda: self._list_tree(repository, sha, recursive))
@@ -195,7 +195,7 @@ class GitHubSourceClient:
         """List the folder ``tree`` without its subfolders; paths start with its own path.
 
         Raises:
-            FetchError: if it does not exist, GitHub cannot be reached, or GitHub truncates the
+            FetchError: it does not exist, GitHub cannot be reached, or GitHub truncates the
                 listing.
         """
         listed = self.list_tree(repository, tree.sha, recursive=False)
@@ -213,7 +213,7 @@ class GitHubSourceClient:
         """Return the content of a file; None if it does not exist or is not visible to the token.
 
         Raises:
-            FetchError: if GitHub cannot be reached or returns an error.
+            FetchError: GitHub cannot be reached or returns an error.
         """
         base, escaped = self._context.github_raw, quote(path)
         if base:

@@ -128,7 +128,7 @@ def find_source_factory(name: str) -> SourceFactory | None:
     """Return the factory of the source ``name``, built-in before plugin; None if there is none.
 
     Raises:
-        InputError: if the plugin that provides it is broken.
+        InputError: the plugin that provides it is broken.
     """
     ours = SOURCES.get(name)
     if ours is not None:
@@ -141,7 +141,7 @@ def list_source_factories() -> Mapping[str, SourceFactory]:
     """Return all source factories by name: built-in ones, then those of plugins.
 
     Raises:
-        InputError: if a plugin is broken.
+        InputError: a plugin is broken.
     """
     theirs = {name: _check_factory(name, found) for name, found in load_all_plugins(GROUP).items()}
     return {**SOURCES, **{name: make for name, make in theirs.items() if name not in SOURCES}}

@@ -58,7 +58,7 @@ class Source(Protocol):
         """Fill in defaults for what the config omits, without network; lock files name the result.
 
         Raises:
-            PermanentFetchError: if the program's fields are invalid for this source.
+            PermanentFetchError: the program's fields are invalid for this source.
         """
 
     def resolve(self, program: RemoteProgram) -> str:
@@ -67,7 +67,7 @@ class Source(Protocol):
         A source without commits returns a text that identifies the content, such as a digest.
 
         Raises:
-            FetchError: if it does not exist or cannot be resolved.
+            FetchError: it does not exist or cannot be resolved.
         """
 
     def pin(self, program: RemoteProgram, commit: str) -> str | None:
@@ -85,14 +85,14 @@ class Source(Protocol):
             paths: the files to fetch, relative to the folder; empty to list the folder first.
 
         Raises:
-            FetchError: if it does not exist, is too large, or cannot be fetched.
+            FetchError: it does not exist, is too large, or cannot be fetched.
         """
 
     def catalogue(self) -> Sequence[CatalogEntry]:
         """Return all evaluators that the source offers.
 
         Raises:
-            FetchError: if they cannot be fetched.
+            FetchError: they cannot be fetched.
         """
 
 

@@ -53,8 +53,8 @@ def unpack_program(content: bytes, *, name: str, entry: str) -> ProgramSnapshot:
         name: the archive's file name; its extension determines the format.
 
     Raises:
-        PermanentFetchError: if the program is not in the archive; if the archive is damaged,
-            encrypted or too large; or if any member, even outside the program's folder, is unsafe:
+        PermanentFetchError: the program is not in the archive; the archive is damaged,
+            encrypted or too large; or any member, even outside the program's folder, is unsafe:
             a link, a device, a duplicate or a path out of the archive.
     """
     if name.lower().endswith(_ZIP):

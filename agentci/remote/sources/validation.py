@@ -45,7 +45,7 @@ def check_repository(repository: str) -> None:
     """Reject a repository that is not a valid ``owner/name`` on GitHub.
 
     Raises:
-        PermanentFetchError: if it is invalid.
+        PermanentFetchError: it is invalid.
     """
     if _REPOSITORY.fullmatch(repository):
         return
@@ -60,7 +60,7 @@ def check_revision(revision: str) -> None:
     """Reject a revision that git accepts neither as a branch or tag name nor as a commit.
 
     Raises:
-        PermanentFetchError: if it is invalid.
+        PermanentFetchError: it is invalid.
     """
     if not revision or len(revision) > MAX_REVISION or _INVALID_REVISION.search(revision):
         raise PermanentFetchError(
@@ -73,7 +73,7 @@ def check_ref(ref: str) -> None:
     """Reject a ref that is not a plain path in a repository, by the rules of agentevals 0.11.0.
 
     Raises:
-        PermanentFetchError: if it is invalid.
+        PermanentFetchError: it is invalid.
     """
     reason = find_ref_problem(ref)
     if reason is not None:
@@ -124,7 +124,7 @@ def normalize_sha256(text: str) -> str:
     """Return a sha256 as 64 hexadecimal digits in lower case.
 
     Raises:
-        PermanentFetchError: if it is invalid.
+        PermanentFetchError: it is invalid.
     """
     digest = text.strip().lower().removeprefix("sha256:")
     if not _SHA256.fullmatch(digest):
@@ -158,7 +158,7 @@ class SizeBudget:
         """Count the file at ``path`` of ``size`` bytes.
 
         Raises:
-            PermanentFetchError: if the file is too large, or exceeds a limit of the folder.
+            PermanentFetchError: the file is too large, or exceeds a limit of the folder.
         """
         if size > MAX_FILE_BYTES:
             message = f"{quote_path(path)} is larger than {MAX_FILE_BYTES // MIB} MiB"
@@ -194,7 +194,7 @@ def check_paths(paths: Iterable[str]) -> None:
     """Reject paths that are unsafe, or that cannot coexist in a folder on every file system.
 
     Raises:
-        PermanentFetchError: if a path is unsafe, or if two differ only in case or Unicode form.
+        PermanentFetchError: a path is unsafe, or two differ only in case or Unicode form.
     """
     spelled: dict[str, str] = {}
     files: set[str] = set()
@@ -222,7 +222,7 @@ def make_snapshot(entry: str, files: Mapping[str, ProgramFile]) -> ProgramSnapsh
     """Combine fetched files into a snapshot, sorted by path.
 
     Raises:
-        PermanentFetchError: if the program is empty, or if a file is a Git LFS pointer.
+        PermanentFetchError: the program is empty, or a file is a Git LFS pointer.
     """
     check_paths(files)
     for path, file in files.items():
@@ -283,7 +283,7 @@ def parse_index(
         is_usable: whether the source accepts a path.
 
     Raises:
-        PermanentFetchError: if it is not an index or has only broken entries.
+        PermanentFetchError: it is not an index or has only broken entries.
     """
     entries = _read_entries(content, name)
     listings = tuple(_parse_listings(entries, source, is_usable))

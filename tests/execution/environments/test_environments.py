@@ -11,8 +11,12 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.execution.requirements import Requirements
 from agentci.model.values import replace
+from tests.execution.environments.installer_runners import (
+    TOOLS,
+    make_environment_store,
+    make_installer_runner,
+)
 from tests.execution.environments.package_index import PackageIndex
-from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
 from tests.helpers.support import ROOT
 
 pytestmark = pytest.mark.slow
@@ -38,10 +42,10 @@ class TestEnvironment:
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         notices: list[str] = []
-        workshop = workshop_with(tool, index=index.url)
-        python = environments_at(tmp_path, workshop, notify=notices.append).get_python(
-            GREETING, name="greets"
-        )
+        installer_runner = make_installer_runner(tool, index=index.url)
+        python = make_environment_store(
+            tmp_path, installer_runner, notify=notices.append
+        ).get_python(GREETING, name="greets")
         assert Path(python).is_absolute()
         assert run(python, LINES) == "0.2.0"
         assert run(python, "import agentci.sdk; print(agentci.sdk.__name__)") == "agentci.sdk"
@@ -59,8 +63,8 @@ class TestEnvironment:
         locked = Requirements(
             text="demo-words", locked=(f"demo-words==1.5 --hash=sha256:{digest}",)
         )
-        workshop = workshop_with(tool, index=index.url)
-        python = environments_at(tmp_path, workshop).get_python(locked, name="words")
+        installer_runner = make_installer_runner(tool, index=index.url)
+        python = make_environment_store(tmp_path, installer_runner).get_python(locked, name="words")
         assert run(python, "import demo_words; print(demo_words.VERSION)") == "1.5"
         assert index.count("agentevals") == 0
 
@@ -68,7 +72,9 @@ class TestEnvironment:
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         line = f"demo-words==2.0 --hash=sha256:{'0' * 64}"
-        environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
+        environments = make_environment_store(
+            tmp_path, make_installer_runner(tool, index=index.url)
+        )
         with pytest.raises(EvaluatorError) as refused:
             environments.get_python(Requirements(text="x", locked=(line,)), name="words")
         assert str(refused.value).startswith(
@@ -80,7 +86,9 @@ class TestEnvironment:
     def test_missing_package_is_requested_only_once(
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
-        environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
+        environments = make_environment_store(
+            tmp_path, make_installer_runner(tool, index=index.url)
+        )
         for _ in range(2):
             with pytest.raises(EvaluatorError, match=r"(?s)could not install.*demo-missing"):
                 environments.get_python(Requirements(text="demo-missing"), name="misses")
@@ -90,12 +98,12 @@ class TestEnvironment:
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         index.hold("demo-words")
-        workshop = workshop_with(tool, index=index.url)
-        environments = environments_at(tmp_path, workshop)
+        installer_runner = make_installer_runner(tool, index=index.url)
+        environments = make_environment_store(tmp_path, installer_runner)
         with ThreadPoolExecutor() as pool:
             asked = pool.submit(environments.get_python, GREETING, name="greets")
             index.wait_for("/files/demo-words")
-            workshop.executor.stop()
+            installer_runner.executor.stop()
             assert "was interrupted" in str(asked.exception())
 
     def test_incomplete_environment_is_reinstalled(
@@ -111,7 +119,7 @@ class TestEnvironment:
         index.wait_for("/files/demo-words")
         index.release("demo-words")
         notice, python = second.communicate()[0].split("\n")[:2]
-        assert notice.startswith("told: installing")
+        assert notice.startswith("notice: installing")
         assert run(python, LINES) == "0.2.0"
 
 
@@ -120,8 +128,8 @@ class TestEqualRequirements:
         self, tmp_path: Path, index: PackageIndex
     ) -> None:
         notices: list[str] = []
-        workshop = workshop_with("uv", index=index.url)
-        first = environments_at(tmp_path, workshop, notify=notices.append)
+        installer_runner = make_installer_runner("uv", index=index.url)
+        first = make_environment_store(tmp_path, installer_runner, notify=notices.append)
         texts = (
             "demo-greeting",
             "# mine\ndemo-greeting\n",
@@ -132,7 +140,9 @@ class TestEqualRequirements:
             pythons = set(
                 pool.map(lambda text: first.get_python(Requirements(text=text), name="a"), texts)
             )
-        second = environments_at(tmp_path, workshop, notify=notices.append, offline=True)
+        second = make_environment_store(
+            tmp_path, installer_runner, notify=notices.append, offline=True
+        )
         pythons.add(second.get_python(GREETING, name="b"))
         assert len(pythons) == 1
         assert notices == ["installing requirements of a (2 packages)"]
@@ -151,16 +161,18 @@ class TestEqualRequirements:
 class TestInstallation:
     def test_installation_timeout_raises_error(self, tmp_path: Path, index: PackageIndex) -> None:
         index.hold("demo-words")
-        workshop = workshop_with("uv", index=index.url, timeout_seconds=0.8)
+        installer_runner = make_installer_runner("uv", index=index.url, timeout_seconds=0.8)
         with pytest.raises(EvaluatorError, match=r"uv timed out after 0\.8 s"):
-            environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
+            make_environment_store(tmp_path, installer_runner).get_python(GREETING, name="greets")
         assert not files_below(tmp_path / "environments")
 
     def test_hashes_in_requirements_file_are_verified(
         self, tmp_path: Path, index: PackageIndex
     ) -> None:
         digest = index.add("demo-words", "1.5")
-        environments = environments_at(tmp_path, workshop_with("uv", index=index.url))
+        environments = make_environment_store(
+            tmp_path, make_installer_runner("uv", index=index.url)
+        )
         good = Requirements(text=f"demo-words==1.5 --hash=sha256:{digest}")
         bad = Requirements(text=f"demo-words==1.5 --hash=sha256:{'0' * 64}")
         assert environments.get_python(good, name="words")
@@ -171,15 +183,19 @@ class TestInstallation:
         self, tmp_path: Path, index: PackageIndex
     ) -> None:
         (tmp_path / "uv.toml").write_text("no-index = true\n")
-        workshop = workshop_with("uv", index=index.url)
-        environment = {k: v for k, v in workshop.environment.items() if k != "UV_NO_CONFIG"}
-        environments = environments_at(tmp_path / ".c", replace(workshop, environment=environment))
+        installer_runner = make_installer_runner("uv", index=index.url)
+        environment = {k: v for k, v in installer_runner.environment.items() if k != "UV_NO_CONFIG"}
+        environments = make_environment_store(
+            tmp_path / ".c", replace(installer_runner, environment=environment)
+        )
         assert environments.get_python(GREETING, name="greets")
 
 
 class TestOffline:
     def test_missing_environment_error_has_hint(self, tmp_path: Path, index: PackageIndex) -> None:
-        environments = environments_at(tmp_path, workshop_with("uv", index=index.url), offline=True)
+        environments = make_environment_store(
+            tmp_path, make_installer_runner("uv", index=index.url), offline=True
+        )
         with pytest.raises(EvaluatorError) as refused:
             environments.get_python(Requirements(text="demo-words==2"), name="words")
         assert str(refused.value) == (
@@ -193,10 +209,12 @@ class TestOffline:
     def test_damaged_environment_is_not_used_offline(
         self, tmp_path: Path, index: PackageIndex
     ) -> None:
-        workshop = workshop_with("uv", index=index.url)
-        python = environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
+        installer_runner = make_installer_runner("uv", index=index.url)
+        python = make_environment_store(tmp_path, installer_runner).get_python(
+            GREETING, name="greets"
+        )
         Path(python).with_name("sitecustomize.py").write_text("")
-        offline = environments_at(tmp_path, workshop, offline=True)
+        offline = make_environment_store(tmp_path, installer_runner, offline=True)
         with pytest.raises(EvaluatorError) as refused:
             offline.get_python(GREETING, name="greets")
         assert "changed files: bin/sitecustomize.py" in str(refused.value)
@@ -206,11 +224,13 @@ class TestOffline:
 class TestDamagedEnvironment:
     def test_damaged_environment_is_reinstalled(self, tmp_path: Path, index: PackageIndex) -> None:
         notices: list[str] = []
-        workshop = workshop_with("uv", index=index.url)
-        python = environments_at(tmp_path, workshop).get_python(GREETING, name="greets")
+        installer_runner = make_installer_runner("uv", index=index.url)
+        python = make_environment_store(tmp_path, installer_runner).get_python(
+            GREETING, name="greets"
+        )
         module = Path(run(python, "import demo_words; print(demo_words.__file__)"))
         module.write_text("raise SystemExit('other content')")
-        again = environments_at(tmp_path, workshop, notify=notices.append)
+        again = make_environment_store(tmp_path, installer_runner, notify=notices.append)
         mended = again.get_python(GREETING, name="greets")
         assert run(mended, LINES) == "0.2.0"
         assert "reinstalling the damaged environment of greets" in notices[0]
@@ -222,21 +242,25 @@ class TestDamagedEnvironment:
 class TestCacheFolder:
     def test_unwritable_cache_raises_error(self, tmp_path: Path, index: PackageIndex) -> None:
         (tmp_path / "file").write_text("")
-        environments = environments_at(
-            tmp_path / "file" / "cache", workshop_with("uv", index=index.url)
+        environments = make_environment_store(
+            tmp_path / "file" / "cache", make_installer_runner("uv", index=index.url)
         )
         with pytest.raises(EvaluatorError, match=r"(?s)could not install.*--cache-dir"):
             environments.get_python(GREETING, name="greets")
 
     def test_folder_with_other_files_is_not_used(self, tmp_path: Path, index: PackageIndex) -> None:
         (tmp_path / "thesis.txt").write_text("")
-        environments = environments_at(tmp_path, workshop_with("uv", index=index.url))
+        environments = make_environment_store(
+            tmp_path, make_installer_runner("uv", index=index.url)
+        )
         with pytest.raises(EvaluatorError, match=r"not an agentci cache"):
             environments.get_python(GREETING, name="greets")
         assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
     def test_environment_belongs_to_cache_owner(self, tmp_path: Path, index: PackageIndex) -> None:
-        environments = environments_at(tmp_path / "cache", workshop_with("uv", index=index.url))
+        environments = make_environment_store(
+            tmp_path / "cache", make_installer_runner("uv", index=index.url)
+        )
         environments.owner = tmp_path
         python = environments.get_python(GREETING, name="greets")
         assert Path(python).lstat().st_uid == tmp_path.stat().st_uid

@@ -19,8 +19,12 @@ from agentci.execution.installers import (
 )
 from agentci.execution.local import LocalExecutor
 from agentci.execution.requirements import Requirements
+from tests.execution.environments.installer_runners import (
+    TOOLS,
+    make_environment_store,
+    make_installer_runner,
+)
 from tests.execution.environments.package_index import PackageIndex
-from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
 
 
 def find_home_files(environment: Mapping[str, str], *, with_netrc: bool) -> HomeFiles:
@@ -159,7 +163,7 @@ def test_index_in_settings_of_the_user_is_used(
     file.write_text(content)
     file.chmod(0o600)
     (tmp_path / "home").chmod(0o700)
-    workshop = workshop_with(tool, index="", home=str(tmp_path / "home"))
-    environments = environments_at(tmp_path / "cache", workshop)
+    installer_runner = make_installer_runner(tool, index="", home=str(tmp_path / "home"))
+    environments = make_environment_store(tmp_path / "cache", installer_runner)
     assert environments.get_python(Requirements(text="demo-words"), name="words")
     assert index.count("demo-words")

@@ -9,8 +9,12 @@ import pytest
 from agentci.errors import EvaluatorError
 from agentci.execution.installers import resolve_requirements
 from agentci.execution.requirements import Requirements
+from tests.execution.environments.installer_runners import (
+    TOOLS,
+    make_environment_store,
+    make_installer_runner,
+)
 from tests.execution.environments.package_index import PackageIndex
-from tests.execution.environments.workshops import TOOLS, environments_at, workshop_with
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +36,9 @@ class TestSourcePackages:
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         index.add_source("demo-source", "1.0")
-        environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
+        environments = make_environment_store(
+            tmp_path, make_installer_runner(tool, index=index.url)
+        )
         with pytest.raises(EvaluatorError) as refused:
             environments.get_python(Requirements(text="demo-source"), name="builds")
         assert "demo-source" in str(refused.value)
@@ -42,7 +48,9 @@ class TestSourcePackages:
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         index.add_source("demo-source", "1.0")
-        environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
+        environments = make_environment_store(
+            tmp_path, make_installer_runner(tool, index=index.url)
+        )
         python = environments.get_python(
             Requirements(text="demo-source", allow_source=True), name="builds"
         )
@@ -57,7 +65,9 @@ class TestSourcePackages:
         index.add_source("demo-source", "1.0")
         address = index.url.replace("/simple", "/files/demo-source/demo_source-1.0.tar.gz")
         index.add("demo-parent", "1.0", needs=[f"demo-source @ {address}"])
-        environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
+        environments = make_environment_store(
+            tmp_path, make_installer_runner(tool, index=index.url)
+        )
         with pytest.raises(EvaluatorError, match="could not install"):
             environments.get_python(Requirements(text="demo-parent"), name="builds")
 
@@ -65,9 +75,9 @@ class TestSourcePackages:
         self, tool: str, tmp_path: Path, index: PackageIndex
     ) -> None:
         tmp_path.chmod(0o755)
-        workshop = workshop_with(tool, index=index.url)
+        installer_runner = make_installer_runner(tool, index=index.url)
         cache = tmp_path / "cache"
-        other = environments_at(cache, workshop).get_python(
+        other = make_environment_store(cache, installer_runner).get_python(
             Requirements(text="demo-words"), name="other"
         )
         target = tmp_path / "evaluator.py"
@@ -77,18 +87,20 @@ class TestSourcePackages:
         folder = Path(other).parent.parent
         home = Path(os.environ["HOME"])
         index.add_source("demo-source", "1.0", make_writer(target, tmp_path, cache, folder, home))
-        environments = environments_at(cache, workshop)
+        environments = make_environment_store(cache, installer_runner)
         environments.get_python(Requirements(text="demo-source", allow_source=True), name="builds")
         assert target.read_text() == "original"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "evaluator.py"]
-        again = environments_at(cache, workshop, offline=True)
+        again = make_environment_store(cache, installer_runner, offline=True)
         assert again.get_python(Requirements(text="demo-words"), name="other") == other
 
     def test_planted_link_is_rejected(self, tool: str, tmp_path: Path, index: PackageIndex) -> None:
         # Some installers run the script twice.
         plant = "link = folder + '/lib/link'\nos.path.lexists(link) or os.symlink('/etc', link)\n"
         index.add_source("demo-source", "1.0", FIND_ENVIRONMENT + plant)
-        environments = environments_at(tmp_path, workshop_with(tool, index=index.url))
+        environments = make_environment_store(
+            tmp_path, make_installer_runner(tool, index=index.url)
+        )
         with pytest.raises(EvaluatorError, match="link that leads out of its folder"):
             environments.get_python(
                 Requirements(text="demo-source", allow_source=True), name="builds"
@@ -97,11 +109,11 @@ class TestSourcePackages:
 
     def test_lock_builds_only_with_allow_source(self, tool: str, index: PackageIndex) -> None:
         digest = index.add_source("demo-source", "1.0")
-        workshop = workshop_with(tool, index=index.url)
+        installer_runner = make_installer_runner(tool, index=index.url)
         with pytest.raises(EvaluatorError, match="`allow_source: true`"):
-            resolve_requirements(Requirements(text="demo-source"), runner=workshop)
+            resolve_requirements(Requirements(text="demo-source"), runner=installer_runner)
         allowed = Requirements(text="demo-source", allow_source=True)
-        lines = resolve_requirements(allowed, runner=workshop).lines
+        lines = resolve_requirements(allowed, runner=installer_runner).lines
         assert f"demo-source==1.0 --hash=sha256:{digest}" in lines
 
 
@@ -123,12 +135,12 @@ def test_code_of_wheel_does_not_run_during_installation(
 ) -> None:
     tmp_path.chmod(0o755)
     index.add("demo-wheel", "1.0", files={"start.pth": "import os; os.environ['X'] = 1\n"})
-    workshop = workshop_with(tool, index=index.url)
-    python = environments_at(tmp_path / "cache", workshop).get_python(
+    installer_runner = make_installer_runner(tool, index=index.url)
+    python = make_environment_store(tmp_path / "cache", installer_runner).get_python(
         Requirements(text="demo-wheel"), name="starts"
     )
     site = subprocess.run((python, "-c", ""), env={}, capture_output=True, text=True, check=False)
-    assert "start.pth" in site.stderr  # the environment's own Python does run it
+    assert "start.pth" in site.stderr  # the environment's own Python runs it
 
 
 class TestRefusedLines:

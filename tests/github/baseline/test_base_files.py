@@ -19,7 +19,7 @@ from tests.helpers.repositories import commit, git, repository
 from tests.helpers.support import make_session
 
 LARGE = 11 * 1024**2
-# Makes a step of a workflow; returns also the commit before, and what GitHub has of it.
+# Makes a workflow step; also returns the commit before, and its files at GitHub.
 MakeStep: TypeAlias = Callable[..., tuple[BaseFilesFetcher, str, GitData]]
 
 
@@ -90,7 +90,7 @@ class TestFilesFromGit:
         kept = BaseFilesFetcher(parse_settings([], {}), session.services, session.workflow)
         assert contents(kept.fetch(base)) == {"agent/a": b""}
 
-    def test_many_and_large_files_are_whole(self, root: Path) -> None:
+    def test_many_and_large_files_are_complete(self, root: Path) -> None:
         big = os.urandom(1024) * (LARGE // 1024)
         (root / "large.json").write_bytes(big)
         for number in range(8):
@@ -104,7 +104,9 @@ class TestFilesFromGit:
         assert not (root / ".git" / "large").exists()
         assert git(root, "status", "--porcelain") == ""
 
-    def test_attributes_change_nothing(self, root: Path, tmp_path: Path) -> None:
+    def test_git_attributes_change_no_content_and_run_no_filter(
+        self, root: Path, tmp_path: Path
+    ) -> None:
         (root / ".gitattributes").write_text(
             "hidden export-ignore\nsubst export-subst\n* filter=evil eol=crlf ident\n"
         )
@@ -159,8 +161,8 @@ class TestFilesFromGit:
         strict, lenient = (
             git(root, "hash-object", "-w", name) for name in ("agentci.yaml", "lenient")
         )
-        # A download of the pull request, as `actions/checkout` makes one where git is missing, with
-        # the files of a bare repository, in which a file of the base has another content.
+        # `actions/checkout` downloads the pull request where git is missing. This one contains the
+        # files of a bare repository, in which a file of the base has other content.
         checkout = tmp_path / "checkout"
         shutil.copytree(root / ".git", checkout)
         content = (checkout / "objects" / lenient[:2] / lenient[2:]).read_bytes()
@@ -243,7 +245,7 @@ class TestBaseCommit:
         with pytest.raises(NoBaseFilesError, match="the event `schedule` has no base commit"):
             step.fetch_base(head)
 
-    def test_github_is_not_asked_outside_of_workflows(self, root: Path) -> None:
+    def test_github_is_not_called_outside_workflows(self, root: Path) -> None:
         commit(root)
         with pytest.raises(NoBaseFilesError, match="GitHub is searched only in a workflow"):
             fetcher(root).fetch("5d41" * 10)
@@ -372,7 +374,7 @@ class TestFilesFromGitHub:
         with pytest.raises(NoBaseFilesError, match="the archive is broken"):
             step.fetch(before)
 
-    def test_github_is_not_asked_offline(self, hub: Hub, make_step: MakeStep) -> None:
+    def test_github_is_not_called_offline(self, hub: Hub, make_step: MakeStep) -> None:
         step, before, _ = make_step("offline")
         with pytest.raises(NoBaseFilesError, match="GitHub is not searched with --offline"):
             step.fetch(before)

@@ -16,7 +16,7 @@ from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 TOOLS: Final = ("uv", "pip")
 
 
-def workshop_with(
+def make_installer_runner(
     tool: str, *, index: str, home: str = "", timeout_seconds: float = NO_TIMEOUT_SECONDS
 ) -> InstallerRunner:
     """An installer runner with ``tool`` as its only installer and ``index`` as its only index.
@@ -40,12 +40,14 @@ def workshop_with(
     )
 
 
-def environments_at(
+def make_environment_store(
     folder: Path,
-    workshop: InstallerRunner,
+    installer_runner: InstallerRunner,
     *,
     notify: Callable[[str], None] = lambda _: None,
     offline: bool = False,
 ) -> EnvironmentStore:
     """An environment store in a cache folder, as in a run."""
-    return EnvironmentStore(folder, installer_runner=workshop, notify=notify, offline=offline)
+    return EnvironmentStore(
+        folder, installer_runner=installer_runner, notify=notify, offline=offline
+    )
