@@ -268,7 +268,7 @@ def test_unknown_keys_are_allowed_in_set_and_case() -> None:
                 "an eval set needs 'eval_cases' (it has 'eval_case')",
                 "'eval_set_id' is a number, not a string",
             ],
-            id="wrong type and misspelt key",
+            id="wrong type and misspelled key",
         ),
         pytest.param(a_set("c"), ["a case is a string, not an object"], id="a case is a string"),
         pytest.param(
@@ -293,7 +293,7 @@ def test_unknown_keys_are_allowed_in_set_and_case() -> None:
         pytest.param(
             a_set(a_case({"user_content": content(), "final_respons": content()})),
             ["an invocation has no key 'final_respons' (did you mean 'final_response'?)"],
-            id="misspelt key in an invocation",
+            id="misspelled key in an invocation",
         ),
         pytest.param(
             a_set(a_case({"user_content": {"parts": [{"txt": "a"}], "rol": "user"}})),
@@ -301,12 +301,12 @@ def test_unknown_keys_are_allowed_in_set_and_case() -> None:
                 "a part has no key 'txt' (did you mean 'text'?)",
                 "a content has no key 'rol' (did you mean 'role'?)",
             ],
-            id="misspelt keys in a content",
+            id="misspelled keys in a content",
         ),
         pytest.param(
             a_set(a_case({"user_content": content(), "intermediate_data": {"tool_use": []}})),
             ["intermediate data has no key 'tool_use' (did you mean 'tool_uses'?)"],
-            id="misspelt key in intermediate data",
+            id="misspelled key in intermediate data",
         ),
         pytest.param(
             a_set(

@@ -29,7 +29,7 @@ PHRASES: Final = {
     r"could not be judged|cannot be judged": "errored",
     r"(?:was|is|were|been) broken off": "interrupted",
     r"as it should be": "passed, failed",
-    r"spelt|spoilt": "spelled, damaged",
+    r"(?:mis)?spelt|spoilt": "spelled, damaged",
     r"in vain": "the effect",
     r"(?:spoke|speaks?) off? protocol|speaks? of": "violates the protocol, mentions",
     r"(?:is|are|was) no (?:folder|object|list|number|text|JSON|mapping|string)s?": "is not a ...",
@@ -107,7 +107,7 @@ def test_docs_and_reports_use_the_words_of_the_field() -> None:
 
 def test_test_names_use_the_words_of_the_field() -> None:
     banned = re.compile(
-        r"^ *def test(?:_[a-z0-9]+)*_(?:told|said|anew|whoever|somebody|golden|spelt)(?:_|\b)"
+        r"^ *def test(?:_[a-z0-9]+)*_(?:told|said|anew|whoever|somebody|golden|(?:mis)?spelt)(?:_|\b)"
     )
     offenders = [
         f"{source.relative_to(ROOT)}:{number}: {line.strip()}"
