@@ -107,7 +107,8 @@ def test_docs_and_reports_use_the_words_of_the_field() -> None:
 
 def test_test_names_use_the_words_of_the_field() -> None:
     banned = re.compile(
-        r"^ *def test(?:_[a-z0-9]+)*_(?:told|said|anew|whoever|somebody|golden|(?:mis)?spelt)(?:_|\b)"
+        r"^ *def test(?:_[a-z0-9]+)*"
+        r"_(?:told|said|anew|whoever|somebody|golden|(?:mis)?spelt)(?:_|\b)"
     )
     offenders = [
         f"{source.relative_to(ROOT)}:{number}: {line.strip()}"
@@ -126,5 +127,31 @@ def test_messages_say_that_docs_are_those_of_agentci() -> None:
         for source in sorted((ROOT / "agentci").rglob("*.py"))
         for line, text in iterate_messages(source)
         if (match := pages.search(text))
+    ]
+    assert not offenders, "\n".join(offenders)
+
+
+def iterate_unknown_names(source: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and name of what ``Args`` of a docstring describes although it is no argument.
+
+    Those of a class may also be its fields.
+    """
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        text = ast.get_docstring(node) or ""
+        section = re.search(r"^Args:\n((?: {4}.*\n?)+)", text, re.MULTILINE)
+        listed = re.findall(r"^ {4}(\w[\w, ]*):", section[1], re.MULTILINE) if section else []
+        known = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+        known |= {ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)}
+        names = (name for names in listed for name in names.split(", "))
+        yield from ((node.lineno, name) for name in names if name not in known)
+
+
+def test_docstrings_name_only_arguments_that_exist() -> None:
+    offenders = [
+        f"{source.relative_to(ROOT)}:{line}: {name}"
+        for source in sorted((ROOT / "agentci").rglob("*.py"))
+        for line, name in iterate_unknown_names(source)
     ]
     assert not offenders, "\n".join(offenders)
