@@ -116,7 +116,7 @@ const hasState = (state) => (each) => each.states.includes(state);
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
 const isWorse = (each) => ['new_failure', 'lost', 'score_fell'].some((state) => hasState(state)(each)) || changesBy(-1)(each);
 
-/** By name: label, which cases it shows, and the status whose colour it has. */
+/** By name: label, which cases it shows, the status whose colour it has, and its limits. */
 const FILTERS = {
   all: ['All cases', () => true],
   failed: ['Failed', (each) => each.status === 'failed' && !each.state, 'failed'],
@@ -130,8 +130,8 @@ const FILTERS = {
   better: ['Better', (each) => hasState('fixed')(each) || changesBy(1)(each), 'passed'],
   answer: ['Answer changed', (each) => each.answer_changed],
   calls: ['Calls changed', (each) => each.calls_changed],
-  slow: ['Slower', isSlower],
-  costly: ['More tokens', isCostlier],
+  slow: ['Slower', isSlower, '', 'more than 1.5 times and 500 ms above the baseline'],
+  costly: ['More tokens', isCostlier, '', 'more than 1.25 times the tokens of the baseline'],
   added: ['New cases', hasState('new_case')],
   skipped: [
     'Skipped',
@@ -199,20 +199,24 @@ function casesOf(cases, evaluator) {
   return evaluator ? cases.map((each) => withOnly(each, evaluator)).filter(Boolean) : [...cases];
 }
 
-/** The cases that match, in order. */
-function selectCases(cases, { filter, query, sort, like, evaluator = '' }) {
-  const matches = FILTERS[filter]?.[1] ?? (() => true);
+/** The cases of an evaluator that a search finds, which the filters count. */
+function searchCases(cases, { query, evaluator = '' }) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = casesOf(cases, evaluator).filter(
+  return casesOf(cases, evaluator).filter(
     (each) =>
-      matches(each) &&
-      (like === '' || String(each.cluster) === like) &&
       words.every((word) =>
         word.length > 1 && word[0] === '#'
           ? each.tags.some((tag) => tag.toLowerCase() === word.slice(1))
           : each.text.includes(word) || each.answers?.includes(word),
       ),
   );
+}
+
+/** The cases that match, in order. */
+function selectCases(cases, selection) {
+  const { filter, sort, like } = selection;
+  const matches = FILTERS[filter]?.[1] ?? (() => true);
+  const found = searchCases(cases, selection).filter((each) => matches(each) && (like === '' || String(each.cluster) === like));
   const column = /^e(\d+)$/.exec(sort);
   found.sort(column ? byColumn(Number(column[1])) : (ORDERS[sort] ?? ORDERS.attention)[1]);
   return found.map((each) => each.whole ?? each);
@@ -222,8 +226,9 @@ function selectCases(cases, { filter, query, sort, like, evaluator = '' }) {
  * Cases with a heading before each group; without groups, the cases.
  *
  * Groups have an order of their own, whatever that of the cases: changes the worst first, causes
- * the most frequent first, others by name. A case is in the group of each of its causes
- * and changes.
+ * the most frequent first, others by name. Cases that fail alike have one
+ * cause; of one evaluator, those whose reasons differ only in numbers. A case is in the group of each
+ * of its changes.
  */
 function groupCases(cases, by, labels, evaluator = '') {
   const groups = new Map();
@@ -245,12 +250,15 @@ function groupCases(cases, by, labels, evaluator = '') {
     },
     cause: (each) => {
       const causes = each.checks.filter((check) => check.cause !== undefined && (!evaluator || check.evaluator.name === evaluator));
-      for (const check of causes) put(check.cause, check.heading, each);
+      const headings = [...new Set(causes.map(({ heading }) => heading))];
+      if (evaluator) for (const check of causes) put(check.cause, check.heading, each);
+      else if (causes.length) put(each.cluster, headings.join('; '), each);
       if (!causes.length) put('', 'No failed check', each, 1);
     },
   };
   if (!Object.hasOwn(putters, by)) return cases;
   cases.forEach(putters[by]);
+  if (by === 'cause' && groups.has('') && groups.size === 1) return cases;
   const size = ({ members }) => (by === 'cause' ? -members.length : 0);
   const sorted = [...groups.values()].sort(
     (a, b) => a.position - b.position || size(a) - size(b) || collator.compare(a.heading, b.heading),
@@ -280,9 +288,10 @@ function decode(text) {
 
 const DEFAULTS = { f: 'all', sort: 'attention', group: 'none' };
 
-/** The address of a view, without default values. */
+/** The address of a view, without default values; the comparison shows not all cases by default. */
 function writeHash(path, params = {}) {
-  const given = Object.entries(params).filter(([key, value]) => value && value !== DEFAULTS[key]);
+  const isGiven = ([key, value]) => value && (value !== DEFAULTS[key] || (key === 'f' && path === '/compare'));
+  const given = Object.entries(params).filter(isGiven);
   const query = new URLSearchParams(given).toString();
   return `#${path}${query && '?'}${query}`;
 }

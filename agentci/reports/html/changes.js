@@ -29,7 +29,7 @@ function changesView() {
       make('h2', { id: 'changes' }, HAS_BASELINE ? 'What changed' : 'Failures'),
       make('span.quiet', HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
     ),
-    make('div.changes', cards, rest.length ? restView(rest, known.length - MAX_LINES) : null),
+    make('div.changes', cards, rest.length ? restView(rest, known.slice(MAX_LINES)) : null),
     more > 0
       ? make('p.more', make('a', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
       : null,
@@ -258,13 +258,16 @@ function restView(rest, more) {
       { href: caseHash(each, check) },
       statePill(each.state, each.status),
       make('b', each.id, all.length > 1 ? make('span.quiet', ` +${count(all.length - 1)}`) : null),
-      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', check.short ?? oneLine(check.reason ?? ''))),
+      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.short ?? oneLine(check.reason ?? '')) || `requires ${check.evaluator.criterion}`)),
       beforeAndNow(check),
     );
   };
   return make(
     'div.card.rest',
     rest.map(row),
-    more > 0 ? make('a', { href: writeHash('/', { f: 'still', group: 'cause' }) }, make('span.quiet', `${countOf(more, 'more cause')}`)) : null,
+    ['error', 'still_failing'].map((state) => {
+      const amount = more.filter((each) => hasState('error')(each) === (state === 'error')).length;
+      return amount ? make('a', { href: writeHash('/', { f: FILTER_OF_STATE[state], group: 'cause' }) }, make('span.quiet', `${countOf(amount, 'more cause')} of ${state === 'error' ? 'errors' : 'cases that still fail'}`)) : null;
+    }),
   );
 }

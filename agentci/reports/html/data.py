@@ -442,6 +442,7 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
         "high": compared.change_high,
         "pairs": compared.pairs,
         "checks": compared.classes.total,
+        "allowed": compared.max_regression,
         "lost": find_lost_status(compared),
         "changed": baseline_text.format_groups(compared),
         "p": None if p_value is None or p_value in reason else p_value,
@@ -456,7 +457,7 @@ def _shorten_outcome(compared: EvaluatorComparison) -> str:
         return ""
     if compared.outcome == "insufficient-data":
         return compared.reason.rpartition("; ")[2]
-    return compared.reason.rpartition("), ")[2]
+    return compared.reason.rpartition("), ")[2].removeprefix("but ")
 
 
 _STATUSES: Final = {

@@ -79,28 +79,42 @@ function compareView() {
   const { baseline } = DATA;
   const title = make('h1', 'Comparison with the baseline');
   if (!baseline || (baseline.missing && !HAS_BASELINE)) {
-    const text = baseline?.missing || 'This run was not compared with a baseline. Name one with the option baseline.';
+    const text = baseline?.missing || 'This run was not compared with a baseline. Pass --baseline.';
     return [title, make('div.card.none', make('p', text))];
   }
   const columns = [...(DATA.columns ?? []), ...(baseline.removed ?? [])].filter((column) => column.baseline);
   const has = (name) => columns.some((column) => column.baseline[name] !== null);
-  const heads = ['Evaluator', 'Mean score', headOf('Change', has('low')), 'Changed checks', 'In both runs', has('p') ? 'Outcome (adjusted p)' : 'Outcome'];
+  const heads = ['Evaluator', 'Mean score', headOf('Change', has('low')), 'Changed checks', 'In both runs', headOfOutcome(columns, has('p'))];
   const rows = columns.map(comparedRow);
   const classes = baseline.classes ?? [];
   const all = classes.reduce((sum, [, found]) => sum + found, 0);
   return [
     make('div.head', title, make('code', baselineName()), make('span.why', changesText().map((each) => [each, ' ']))),
     make('div.card.lost', lostNotes(Infinity)),
-    rows.length ? card('Evaluators', scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
+    make('div.card.folds',
+    rows.length ? make('details.fold', { open: !CASES.some(isWorse) }, make('summary', 'Scores by evaluator: ', outcomesOf(columns)), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
     make(
-      'details.card.fold.classes',
+      'details.fold.classes',
       make('summary', `${countOf(all, 'check')}: `, dotted(...classes.map(([name, found]) => `${count(found)} ${name}`))),
       make('dl.facts', classes.map(([name, , what]) => [make('dt', name), make('dd', what)])),
       list(baseline.remarks.map(prose)),
     ),
-    removedCasesView(baseline),
+    removedCasesView(baseline)),
     casesView(),
   ];
+}
+
+function headOfOutcome(columns, isTested) {
+  const allowed = new Set(columns.map(({ baseline }) => baseline.allowed));
+  const [limit] = allowed;
+  const notes = [allowed.size === 1 && limit !== null && `allowed drop ${number(limit)}`, isTested && 'adjusted p'].filter(Boolean);
+  return notes.length ? `Outcome (${notes.join(', ')})` : 'Outcome';
+}
+
+/** "5 regressed \u00b7 2 unchanged" */
+function outcomesOf(columns) {
+  const labels = Map.groupBy(columns, ({ baseline }) => baseline.label);
+  return dotted(...[...labels].sort(([, a], [, b]) => b.length - a.length).map(([label, { length }]) => `${count(length)} ${label}`));
 }
 
 function signed(value) {
@@ -128,30 +142,32 @@ function comparedRow(column) {
   ];
 }
 
-const COMPARED_FILTERS = ['all', 'worse', 'better', 'lost', 'answer', 'calls', 'slow', 'costly', 'added'];
+const COMPARED_FILTERS = ['worse', 'new', 'still', 'lost', 'better', 'fixed', 'all', 'answer', 'calls', 'slow', 'costly', 'added'];
 // How many cases a list shows, by its address: kept on the way back from a case.
 const shownAmount = new Map();
 
 /** Each case beside its baseline: scores, first call that differs, answers, and what it took. */
 function casesView() {
-  const selection = readSelection(here.params);
-  const found = selectCases([...CASES], selection);
-  shownCases = found;
+  const selection = readSelection({ f: CASES.some(isWorse) ? 'worse' : 'all', ...here.params });
+  const found = groupAlike(selectCases([...CASES], selection), selection);
+  shownCases = found.flat();
   const key = location.hash;
   const box = make('div.turns');
   const more = make('button.btn', { type: 'button', onclick: () => fill(MAX_CHANGED) });
+  let shown = 0;
   const fill = (amount) => {
-    const next = found.slice(box.children.length, box.children.length + amount);
-    box.append(...next.map(comparedCase));
-    shownAmount.set(key, box.children.length);
-    const left = found.length - box.children.length;
+    const next = found.slice(shown, shown + amount);
+    box.append(...next.map(comparedCases));
+    shown += next.length;
+    shownAmount.set(key, shown);
+    const left = found.length - shown;
     more.hidden = left <= 0;
-    more.textContent = `Show ${count(Math.min(left, MAX_CHANGED))} of ${countOf(left, 'more case')}`;
+    more.textContent = `Show ${count(Math.min(left, MAX_CHANGED))} of ${count(left)} more`;
   };
   fill(shownAmount.get(key) ?? MAX_CHANGED);
   return [
     make('section.card', { 'aria-labelledby': 'cases' }, make('h2.unseen', { id: 'cases' }, 'Cases'), controlsView(selection, '/compare', COMPARED_FILTERS)),
-    make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} found`),
+    make('p.unseen', { role: 'status' }, `${countOf(shownCases.length, 'case')} found`),
     found.length ? box : make('div.card.none', make('p', 'No case matches.')),
     more,
   ];
@@ -159,7 +175,7 @@ function casesView() {
 
 function removedCasesView({ removed_cases: removed = [], more_removed_cases: more = 0 }) {
   if (!removed.length) return null;
-  return make('details.card.fold.remarks', { open: here.params.show === 'removed' }, make('summary', `${countOf(removed.length + more, 'case')} only in the baseline`), list(removed.map(([id, evaluators]) => [make('b', id), ` ${evaluators}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
+  return make('details.fold.remarks', { open: here.params.show === 'removed' }, make('summary', `${countOf(removed.length + more, 'case')} only in the baseline`), list(removed.map(([id, evaluators]) => [make('b', id), ` ${evaluators}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
 }
 
 /** "Latency 1.2 s \u2192 1.8 s", with the change in colour where it counts. */
@@ -186,11 +202,33 @@ function comparedCalls(turns) {
   return make('p.first-call', make('span.quiet', turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, true)), found.length > 1 ? make('span.quiet', ` and ${count(found.length - 1)} more`) : null);
 }
 
+/** Cases that fail the same checks are together, unless they have an order of their own. */
+function groupAlike(cases, { sort }) {
+  const keyOf = (each) => {
+    const failed = problemsOf(each).map(({ column }) => column).sort();
+    return failed.length && sort === 'attention' ? `${each.state} ${failed}` : each.index;
+  };
+  return [...Map.groupBy(cases, keyOf).values()];
+}
+
+/** The first of cases that fail the same checks; the others follow when they are wanted. */
+function comparedCases([first, ...others]) {
+  const box = comparedCase(first);
+  if (!others.length) return box;
+  const open = ({ currentTarget: button }) => {
+    box.after(...others.map(comparedCase));
+    button.remove();
+  };
+  box.append(make('div.answer', make('button.btn', { type: 'button', onclick: open }, `Show ${countOf(others.length, 'more case')} with the same failed checks`)));
+  return box;
+}
+
 function comparedCase(each) {
   const isOther = each.answer_changed || each.calls_changed;
   const turns = isOther ? contentOf(each).run.turns : [];
   const changed = turns.filter(isAnswerChanged);
-  const alike = each.not_compared ? 'answer and calls not compared: their content is not stored' : each.state === 'new_case' ? '' : 'same answer and calls';
+  const isNew = each.checks.every(({ before }) => !before);
+  const alike = isNew ? 'not in the baseline' : each.not_compared ? 'answer and calls not compared: their content is not stored' : 'same answer and calls';
   return make(
     'section.card.turn.beside',
     { 'aria-label': each.id },

@@ -78,10 +78,10 @@ const MATRIX_FILTERS = Object.keys(FILTERS).filter((key) => key !== 'worse' && k
 /** The filters, orders and groups of a list of cases. */
 function controlsView(selection, path, filters) {
   const set = (key, value) => go(writeHash(path, { ...here.params, [key]: value }));
-  const own = casesOf(CASES, selection.evaluator);
+  const own = searchCases(CASES, selection);
   const chips = filters
     .map((key) => [key, ...FILTERS[key]])
-    .map(([key, label, test, status]) => ({ key, label, status, amount: own.filter(test).length }))
+    .map(([key, label, test, status, limits]) => ({ key, label, status, limits, amount: own.filter(test).length }))
     .filter(({ key, amount }) => (amount && !(HAS_BASELINE && key === 'failed')) || key === 'all' || key === selection.filter);
   const groups = Object.entries(GROUPS).filter(
     ([key]) =>
@@ -103,13 +103,14 @@ function controlsView(selection, path, filters) {
       'div.chips',
       { role: 'group', 'aria-label': 'Show' },
       make('span.quiet', 'Cases'),
-      chips.map(({ key, label, status, amount }) =>
+      chips.map(({ key, label, status, limits, amount }) =>
         make(
           'button.chip',
           {
             type: 'button',
             'aria-pressed': String(key === selection.filter && !selection.like),
             'data-filter': key,
+            title: limits,
             onclick: () => go(writeHash(path, { ...here.params, like: '', f: key })),
           },
           status ? make('i', { class: status }) : null,
@@ -124,6 +125,7 @@ function controlsView(selection, path, filters) {
     ),
     make(
       'div.find',
+      path === '/' ? null : searchField(selection, path),
       COLUMNS.length > 1 ? choice('e', 'Evaluator', selection.evaluator, [['', 'All evaluators'], ...names], set) : null,
       choice('sort', 'Sort', selection.sort, orders, set),
       path === '/' && groups.length > 1 ? choice('group', 'Group', selection.group, groups, set) : null,
@@ -139,7 +141,8 @@ function choice(key, label, value, options, set) {
   );
 }
 
-function searchHead({ query }, found) {
+function searchField({ query }, path) {
+  const { view } = here;
   const field = make('input', {
     id: 'search',
     type: 'search',
@@ -149,21 +152,29 @@ function searchHead({ query }, found) {
     'aria-label': 'Search cases, questions and answers; #tag for a tag',
     value: query,
     oninput: () => {
-      clearTimeout(searchHead.timer);
+      clearTimeout(searchField.timer);
       // Another control may be used before: its value stays.
-      searchHead.timer = setTimeout(() => isList() && go(writeHash('/', { ...here.params, q: field.value })), 120);
+      searchField.timer = setTimeout(() => here.view === view && go(writeHash(path, { ...here.params, q: field.value })), 120);
     },
   });
-  const isReading = query && CASES.some((each) => each.answers === undefined);
-  if (isReading) readAnswers(show);
+  if (isReading(query)) readAnswers(show);
+  return field;
+}
+
+/** Whether the answers, which a search looks at, are still being read. */
+function isReading(query) {
+  return query && CASES.some((each) => each.answers === undefined);
+}
+
+function searchHead(selection, found) {
   return make(
     'td.search',
-    field,
+    searchField(selection, '/'),
     make(
       'div',
       make('b', countOf(found.length, 'case')),
       found.length < CASES.length ? make('span.quiet', ` of ${count(CASES.length)}`) : null,
-      isReading ? make('span.quiet', ' searching answers\u2026') : null,
+      isReading(selection.query) ? make('span.quiet', ' searching answers\u2026') : null,
     ),
   );
 }

@@ -173,7 +173,7 @@ const ACTIONS = {
   '[': () => stepCase(-1),
   ']': () => stepCase(1),
   '/': () => {
-    if (!isList()) {
+    if (!document.getElementById('search')) {
       history.pushState(null, '', listHash);
       show();
     }

@@ -152,12 +152,12 @@ function tilesView() {
     tile('Latency of a case, p50', milliseconds(run.latency_ms?.p50), change('ms', (each) => each.latency_ms?.p50, latency)),
     tile('Latency of a case, p95', milliseconds(run.latency_ms?.p95), change('ms', (each) => each.latency_ms?.p95, latency)),
     tile(
-      'Tokens of all cases',
+      'Total tokens',
       run.tokens ? count(tokens(run)) : '\u2013',
       change('tokens', tokens, { format: count, least: 1 }),
     ),
     tile(
-      'Agent cost of all cases',
+      'Total agent cost',
       dollars(run.cost_usd),
       change('usd', (each) => each.cost_usd, { format: dollars, least: 0.00005 }),
     ),

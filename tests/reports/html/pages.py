@@ -306,7 +306,7 @@ def long_conversation_report() -> Report:
         result = replace(result, id=f"{index:016x}", case=replace(result.case, content=content))
         results.append(result)
         baseline[result.id] = BaselineCheck(status="passed", score=1.0, content=old)
-    trend = make_trend(evaluator="calls", change_low=-0.6, change_high=-0.1)
+    trend = make_trend(evaluator="calls", change_low=-0.6, change_high=-0.1, max_regression=0.02)
     return replace(
         compared(make_report(results), trend),
         contents=StoredContents(chunks=chunks, redact=lambda content: content),

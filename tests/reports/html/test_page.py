@@ -132,6 +132,16 @@ class TestIndex:
         assert found["lost"] == {"cases": 1, "case_checks": 1, "checks": [], "more": 0}
         assert found["baseline"]["removed_cases"] == [["gone", "response_quality"]]
 
+    def test_outcome_is_a_whole_clause(self) -> None:
+        trend = make_trend(
+            outcome="non-comparable",
+            reason="mean score 1 \u2192 1 (9 cases), but 4 checks were removed",
+            max_regression=0.02,
+        )
+        columns = data_of(compared(mixed_report(), trend))["columns"]
+        [change] = [each["baseline"] for each in columns if "baseline" in each]
+        assert (change["reason"], change["allowed"]) == ("4 checks were removed", 0.02)
+
     def test_removed_check_is_at_its_case(self) -> None:
         gone = make_change("cancels", 0.95, None, "removed")
         trend = make_trend(evaluator="tone", newly_failing=(), no_longer_evaluated=(gone,))

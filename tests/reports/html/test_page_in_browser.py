@@ -113,8 +113,8 @@ class TestOverview:
         assert "from 83%" in " ".join(rate.split())
         assert latency.split("\n")[1] == "6.7 s"
         assert "\u25b2" in latency
-        assert "unchanged in the 6 cases of both runs" in labels["Tokens of all cases"]
-        assert "$0.0140" in labels["Agent cost of all cases"]
+        assert "unchanged in the 6 cases of both runs" in labels["Total tokens"]
+        assert "$0.0140" in labels["Total agent cost"]
 
     def test_tile_of_required_checks_counts_only_these(self, show: Show) -> None:
         report = conversation_report()
@@ -483,7 +483,9 @@ class TestOverview:
 
     def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
         page = show(conversation_report(tone_before=1.0))
-        assert "Score fell\non_foot +5\ntone\n1 \u2192 0.9" in page.texts(".rest a")
+        assert "Score fell\non_foot +5\ntone requires score >= 0.7\n1 \u2192 0.9" in page.texts(
+            ".rest a"
+        )
         page.run("document.querySelector('[data-filter=fell]').click()")
         page.wait("location.hash === '#/?f=fell'")
         assert len(_rows(page)) == 6
@@ -499,13 +501,15 @@ class TestOverview:
         assert _rows(page) == ["to_rome", "to_rome_again"]
 
     def test_cases_are_grouped_by_cause(self, show: Show) -> None:
-        """A case has a row in the group of each of its causes, which the keys step through."""
+        """Cases that fail alike are one group, as they are one card; the keys step through them."""
         page = show(wide_report(3, cases=9))
         _choose(page, "group", "cause")
-        page.wait("document.querySelectorAll('tr.group').length === 9")
+        page.wait("document.querySelectorAll('tr.group').length === 6")
         assert page.run("location.hash") == "#/?group=cause"
-        assert page.texts("tr.group th")[0] == "evaluator_0: reason b\n2 cases \u00b7 2 failed"
-        assert len(_rows(page)) == 13
+        assert page.texts("tr.group th")[0] == (
+            "evaluator_0: reason b; evaluator_2: reason b\n2 cases \u00b7 2 failed"
+        )
+        assert len(_rows(page)) == 9
         for _ in range(3):
             page.press("j")
         page.press("Enter")
@@ -643,6 +647,10 @@ def _sees_rows(page: Browser) -> bool:
 def page_line(page: Browser) -> str:
     """The line of the verdict that says what changed."""
     return page.texts(".verdict .why")[0]
+
+
+def _unfold(page: Browser) -> None:
+    page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
 
 def _choose(page: Browser, key: str, value: str) -> None:
@@ -841,8 +849,8 @@ class TestOtherViews:
 
     def test_comparison_shows_each_case_beside_its_baseline(self, show: Show) -> None:
         """Scores, the first call that differs, both answers, latency and tokens."""
-        page = show(conversation_report(), "#/compare")
-        assert page.texts(".beside header b:first-child")[:2] == ["to_rome", "to_rome_again"]
+        page = show(conversation_report(), "#/compare?f=all")
+        assert page.texts(".beside header b:first-child")[:2] == ["to_rome", "out_of_order"]
         first = [" ".join(each.split()) for each in page.texts(".beside:first-child > *")]
         head, scores, call, question, *_ = first
         assert "New failure" in head
@@ -855,6 +863,10 @@ class TestOtherViews:
             "Baseline\nThere is no flight to Rome.",
             "This run\nSorry, no.",
         ]
+        [more] = page.texts(".beside .btn")
+        assert more == "Show 1 more case with the same failed checks"
+        page.run("document.querySelector('.beside .btn').click()")
+        assert page.texts(".beside header b:first-child")[:2] == ["to_rome", "to_rome_again"]
         [same] = [each for each in page.texts(".beside") if "unchanged" in each]
         assert "same answer and calls" in same
 
@@ -863,13 +875,18 @@ class TestOtherViews:
         chips = dict(each.rsplit(" ", 1) for each in page.texts(".chip"))
         assert chips == {
             "All cases": "7", "Worse": "3", "Better": "6", "No longer evaluated": "1",
+            "New failures": "2", "Still failing": "1", "Fixed": "1",
             "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New cases": "1",
         }  # fmt: skip
+        assert page.texts(".chip[aria-pressed=true]") == ["Worse 3"]
+        assert "1.5 times and 500 ms" in page.run(
+            "document.querySelector('[data-filter=slow]').title"
+        )
         for key, names in (
-            ("worse", ["to_rome", "to_rome_again", "out_of_order"]),
+            ("worse", ["to_rome", "out_of_order"]),
             ("lost", ["out_of_order"]),
-            ("calls", ["to_rome", "to_rome_again", "on_foot"]),
-            ("answer", ["to_rome", "to_rome_again", "on_foot"]),
+            ("calls", ["to_rome", "on_foot"]),
+            ("answer", ["to_rome", "on_foot"]),
         ):
             page.run(f"document.querySelector('[data-filter={key}]').focus()")
             page.press("Enter")
@@ -903,10 +920,10 @@ class TestOtherViews:
         page.wait("document.querySelector('.verdict') !== null")
 
     def test_many_compared_cases_are_shown_in_steps(self, show: Show) -> None:
-        page = show(_many_changed(120), "#/compare")
+        page = show(_many_changed(120), "#/compare?sort=name")
         assert len(page.texts(".beside")) == 50
         more = "[...document.querySelectorAll('main > .btn')].at(-1)"
-        assert page.run(f"{more}.innerText") == "Show 50 of 70 more cases"
+        assert page.run(f"{more}.innerText") == "Show 50 of 70 more"
         page.run(f"{more}.click()")
         assert len(page.texts(".beside")) == 100
         page.run("document.querySelectorAll('.beside a')[99].click()")
@@ -916,8 +933,34 @@ class TestOtherViews:
         page.run(f"{more}.click()")
         assert page.run(f"{more}.hidden")
 
+    def test_cases_that_fail_the_same_checks_are_shown_once(self, show: Show) -> None:
+        page = show(_many_changed(20), "#/compare")
+        assert len(page.texts(".beside")) == 1
+        page.run("document.querySelector('.beside .btn').click()")
+        assert len(page.texts(".beside")) == 20
+
+    def test_compared_cases_are_searched_and_filters_count_what_is_found(self, show: Show) -> None:
+        page = show(conversation_report(), "#/compare")
+        page.press("/")
+        page.write("foot")
+        page.wait("location.hash === '#/compare?q=foot'")
+        page.wait("document.querySelector('[data-filter=all] b').innerText === '1'")
+        page.run("document.querySelector('[data-filter=all]').click()")
+        page.wait("document.querySelector('.beside b')?.innerText === 'on_foot'")
+        assert page.run("location.hash") == "#/compare?q=foot&f=all"
+
+    def test_case_that_the_baseline_lacks_is_named_so(self, show: Show) -> None:
+        """Also if it fails; its content is not missing, as nothing is compared."""
+        results = [make_result("failed", 0.5, case="new"), make_result("failed", 0.5, case="old")]
+        results = [replace(each, id=f"{number:016x}") for number, each in enumerate(results)]
+        report = compared(make_report(results), make_trend())
+        before = {results[1].id: BaselineCheck(status="passed", score=1.0)}
+        page = show(replace(report, baseline=before), "#/compare?sort=name")
+        assert ["not in the baseline" in each for each in page.texts(".beside")] == [True, False]
+
     def test_compared_cases_use_the_width_of_a_phone(self, show: Show) -> None:
         page = show(conversation_report(), "#/compare", width=390)
+        _unfold(page)
         widths = page.run(
             "[...document.querySelectorAll('.compared td:last-child, .beside')]"
             ".map((each) => each.offsetWidth)"
@@ -947,13 +990,16 @@ class TestOtherViews:
 
     def test_compared_evaluator_links_to_its_cases_and_means_are_distinct(self, show: Show) -> None:
         trend = make_trend(before=0.9812, after=0.9836, evaluator="tone")
-        page = show(compared(conversation_report(), trend), "#/compare")
+        page = show(compared(conversation_report(), trend), "#/compare?f=all")
+        _unfold(page)
         assert page.texts(".compared td")[1:3] == ["0.981 \u2192 0.984", "up\n\u25b2 0.002"]
         page.run("document.querySelector('.compared a').click()")
         page.wait("location.hash === '#/?e=tone'")
 
     def test_comparison_has_change_with_its_interval(self, show: Show) -> None:
         page = show(long_conversation_report(), "#/compare")
+        _unfold(page)
+        assert page.texts(".compared th")[-1] == "Outcome (allowed drop 0.02)"
         change = page.texts("table td:nth-child(3)")[0].split("\n")[-1]
         assert change == "\u25bc 0.3 (\u22120.6 to \u22120.1)"
 
@@ -974,8 +1020,9 @@ class TestOtherViews:
         tested = make_trend(p_value=0.012, outcome="inconclusive", reason="not significant")
         classes = CheckClasses(compared=12, removed=3)
         page = show(compared(report, tested, gone, classes=classes), "#/compare")
+        assert page.texts(".folds summary")[0].startswith("Scores by evaluator: ")
+        _unfold(page)
         assert page.texts(".classes summary") == ["15 checks: 12 compared \u00b7 3 removed"]
-        page.run("document.querySelector('.classes summary').click()")
         assert page.texts(".classes dd")[-1] == "only in the baseline"
         [first, last] = [" ".join(text.split()) for text in page.texts(".compared tbody tr")]
         assert "p = 0.012" in first
@@ -987,6 +1034,7 @@ class TestOtherViews:
 
     def test_evaluator_that_is_skipped_now_is_in_no_check_of_both_runs(self, show: Show) -> None:
         page = show(lost_report(), "#/compare")
+        _unfold(page)
         assert page.texts(".compared td")[4] == "0 of 2"
 
     def test_case_that_only_the_baseline_has_is_named(self, show: Show) -> None:
