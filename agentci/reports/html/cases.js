@@ -109,8 +109,7 @@ function searchedText({ id, question, tags, checks }) {
 
 const isSlower = ({ amounts, before }) =>
   before?.ms !== undefined && amounts.ms > 1.5 * before.ms && amounts.ms - before.ms > 500;
-const isCostlier = ({ amounts, before }) =>
-  before?.tokens !== undefined && amounts.tokens > 1.25 * before.tokens;
+const isMore = (name) => ({ amounts, before }) => before?.[name] !== undefined && amounts[name] > 1.25 * before[name];
 
 const hasState = (state) => (each) => each.states.includes(state);
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
@@ -131,7 +130,8 @@ const FILTERS = {
   answer: ['Answer changed', (each) => each.answer_changed],
   calls: ['Calls changed', (each) => each.calls_changed],
   slow: ['Slower', isSlower, '', 'more than 1.5 times and 500 ms above the baseline'],
-  costly: ['More tokens', isCostlier, '', 'more than 1.25 times the tokens of the baseline'],
+  costly: ['More tokens', isMore('tokens'), '', 'more than 1.25 times the tokens of the baseline'],
+  dearer: ['More expensive', isMore('usd'), '', 'more than 1.25 times the cost of the baseline'],
   added: ['New cases', hasState('new_case')],
   skipped: [
     'Skipped',

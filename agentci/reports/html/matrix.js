@@ -91,7 +91,7 @@ function controlsView(selection, path, filters) {
       (key !== 'cause' || CASES.some(({ checks }) => checks.some(({ cause }) => cause !== undefined))),
   );
   const orders = Object.entries(ORDERS)
-    .filter(([, [, , name]]) => !name || CASES.some((each) => increase(each, name)))
+    .filter(([key, [, , name]]) => (name ? CASES.some((each) => increase(each, name)) : key !== 'cost' || shownAmounts().some(([each]) => each === key)))
     .map(([key, [label]]) => [key, label]);
   if (/^e\d+$/.test(selection.sort)) {
     orders.push([selection.sort, `Lowest ${COLUMNS[selection.sort.slice(1)]?.name ?? 'score'}`]);
@@ -285,7 +285,7 @@ function caseRow(each, columns, index) {
     ),
     columns.map(({ index: column }) => cell(each, column)),
     shownAmounts().map(([key, , name, format]) => {
-      const isWorse = key === 'slow' ? isSlower(each) : key === 'tokens' && isCostlier(each);
+      const isWorse = key === 'slow' ? isSlower(each) : isMore(name)(each);
       return make(
         'td.amount',
         format(each.amounts[name]),

@@ -63,9 +63,9 @@ function metaParts() {
     repository ? make('b', repository) : null,
     request ? (page ? outside(page, request) : make('span', request)) : null,
     !pull && branch ? make('span', branch) : null,
-    commit ? make('code', commit.slice(0, 12)) : null,
+    commit ? commitView(commit) : null,
     DATA.baseline && !DATA.baseline.missing
-      ? make('span', 'baseline ', make('code', baselineName()))
+      ? make('span', 'baseline ', DATA.baseline.commit ? commitView(DATA.baseline.commit) : make('code', baselineName()))
       : null,
     date ? make('span', dateText(date)) : null,
     seconds
@@ -75,6 +75,14 @@ function metaParts() {
     DATA.verdict.spending ? make('span', DATA.verdict.spending) : null,
     url ? outside(url, 'Workflow run') : null,
   ];
+}
+
+/** A commit, with a link to its page where that of the run or the pull request is known. */
+function commitView(commit) {
+  const { url, pull_request_url: page } = DATA.run;
+  const [, repository] = /^(.+?)\/(?:actions|pull)\//.exec(url || page || '') ?? [];
+  const name = make('code', commit.slice(0, 12));
+  return repository ? outside(`${repository}/commit/${commit}`, name) : name;
 }
 
 /** A link to the page of the repository; other addresses are text. */
@@ -128,7 +136,10 @@ function tilesView() {
     const compared = CASES.filter((each) => each.amounts[name] !== undefined && each.before?.[name] !== undefined).length;
     const isPart = compared < all;
     const shown = delta(now - before, { format: () => (isPart ? `${format(before)} \u2192 ${format(now)}` : `from ${format(before)}`), good: -1, least });
-    return [shown ?? 'unchanged', isPart ? ` in the ${countOf(compared, 'case')} of both runs` : ''];
+    const isSame = format(now) === format(before);
+    const known = CASES.filter((each) => each.amounts[name] !== undefined && each.checks.some((check) => check.before)).length;
+    const left = known > compared ? ` (${count(known - compared)} with other turns or no stored run left out)` : '';
+    return [(isSame ? null : shown) ?? (now === before ? 'unchanged' : 'about the same'), isPart ? ` in ${countOf(compared, 'comparable case')}${left}` : ''];
   };
   const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;
   const latency = { format: milliseconds, least: 20 };

@@ -113,8 +113,10 @@ class TestOverview:
         assert "from 83%" in " ".join(rate.split())
         assert latency.split("\n")[1] == "6.7 s"
         assert "\u25b2" in latency
-        assert "unchanged in the 6 cases of both runs" in labels["Total tokens"]
+        assert "unchanged in 6 comparable cases" in labels["Total tokens"]
         assert "$0.0140" in labels["Total agent cost"]
+        assert "Most expensive" in page.texts("#choose-sort")[0]
+        assert "Most expensive" not in show(mixed_report()).texts("#choose-sort")[0]
 
     def test_tile_of_required_checks_counts_only_these(self, show: Show) -> None:
         report = conversation_report()
@@ -135,6 +137,8 @@ class TestOverview:
         for text in ("acme/desk", "#7 Shorter prompt", "c" * 12, "2026-03-11 14:32 UTC", "small-1"):
             assert text in meta
         assert page.run("document.querySelector('.meta a').href").endswith("/acme/desk/pull/7")
+        commit = page.run("document.querySelector('.meta a code').parentNode.href")
+        assert commit.endswith("/acme/desk/commit/" + "c" * 40)
 
     def test_cases_that_need_attention_are_listed_first(self, show: Show) -> None:
         assert _rows(show(conversation_report())) == [
