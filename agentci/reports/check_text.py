@@ -107,6 +107,8 @@ def format_reason(result: CheckResult) -> str:
     that differs, the turns with a low score, and the reasoning.
     """
     found = next(filter(None, _iterate_reasons(result)), "")
+    if _TRACEBACK.search(found):
+        found = truncate.join_first_and_last(split_lines(found))
     return truncate.short(escape.flatten_line(found), MAX_REASON)
 
 

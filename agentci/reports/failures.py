@@ -16,7 +16,6 @@ from agentci.reports.check_text import (
     format_reason,
     list_findings,
     shorten_quotes,
-    split_lines,
 )
 from agentci.reports.comparison import (
     describe_change,
@@ -251,7 +250,7 @@ class Causes(Struct, frozen=True, kw_only=True):
 
     def _describe_check(self, result: CheckResult, *, quotes: bool) -> FailedCheck:
         change = self.changes.get(_make_key(result))
-        reason = truncate.join_first_and_last(split_lines(format_reason(result)))
+        reason = format_reason(result)
         judgement, threshold = result.judgement, result.evaluator.threshold
         return FailedCheck(
             result=result,

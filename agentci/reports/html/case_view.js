@@ -26,18 +26,24 @@ function caseView(id, params) {
   ];
 }
 
-/** The chosen reference: by default the baseline for a new failure, else what is expected. */
-function chooseReference({ states }, references, params) {
+/** The chosen reference: by default the baseline if the case changed, else what is expected. */
+function chooseReference({ states, answer_changed: changed }, references, params) {
   const [first] = Object.keys(references);
-  const usual = states.includes('new_failure') && references.base ? 'base' : first;
+  const isChanged = states.some((state) => state === 'new_failure' || FALLEN_OR_FIXED.includes(state)) || (changed && !states.includes('still_failing'));
+  const usual = isChanged && references.base ? 'base' : first;
   return Object.hasOwn(references, params.with ?? '') ? params.with : usual;
+}
+
+/** A case that is compared with the same reference as this one. */
+function caseHashLikeThis(each) {
+  return writeHash(`/case/${encodeURIComponent(each.name)}`, { with: here.params.with });
 }
 
 function caseNav(each) {
   const at = shownCases.indexOf(each);
   const link = (to, text, label) =>
     to
-      ? make('a.btn', { href: caseHash(to), 'aria-label': label }, text)
+      ? make('a.btn', { href: caseHashLikeThis(to), 'aria-label': label }, text)
       : make('span.btn', { 'aria-disabled': 'true', role: 'link', 'aria-label': label }, text);
   return make(
     'nav.crumb',

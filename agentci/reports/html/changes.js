@@ -242,13 +242,6 @@ function callText({ mark, expected, actual, arguments: values }, isShort = false
   return mark === 'unexpected' ? make('ins', shown) : shown;
 }
 
-/** The first and the last line of a reason: of a traceback, the last one is the exception. */
-function oneLine(reason) {
-  const lines = reason.replaceAll('`', '').split('\n').filter((line) => line.trim());
-  const shown = lines.length > 2 ? [lines[0], '\u2026', lines.at(-1)] : lines;
-  return shown.join(' ').replace('Traceback (most recent call last): ', '');
-}
-
 function restView(rest, more) {
   const row = (each) => {
     const [check] = [...each.checks.filter(({ turned }) => turned === each.state), ...problemsOf(each), ...each.checks];
@@ -258,7 +251,7 @@ function restView(rest, more) {
       { href: caseHash(each, check) },
       statePill(each.state, each.status),
       make('b', each.id, all.length > 1 ? make('span.quiet', ` +${count(all.length - 1)}`) : null),
-      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.short ?? oneLine(check.reason ?? '')) || `requires ${check.evaluator.criterion}`)),
+      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))),
       beforeAndNow(check),
     );
   };

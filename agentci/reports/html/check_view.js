@@ -28,8 +28,15 @@ function checkBox(each, check, findings, isChosen) {
   const { misses = [], hits = [], reasoning } = findings;
   const reasons = misses.length ? list(misses.map(prose), 'misses') : null;
   const known = misses.length ? [misses[0], check.reason] : [];
-  const reasonsGiven = [status === 'passed' ? '' : check.reason, reasoning].filter(Boolean);
+  const reasonsGiven = [status === 'failed' ? check.reason : '', reasoning].filter(Boolean);
   const texts = [...new Set(reasonsGiven)].filter((line) => !known.includes(line));
+  const passed = hits.length && list(hits.map(prose), 'hits');
+  const isUnchanged = status === 'passed' && !turned && !misses.length && (!check.change || Math.abs(check.change) < MIN_CHANGE);
+  const summary = make(
+    'p.small',
+    make('span', dotted(evaluator.type, evaluator.criterion, CONFIGS.length > 1 && evaluator.config)),
+    check.before ? make('span.num', `baseline ${check.before[1] === null ? check.before[0] : score(check.before[1])} `, delta(check.change)) : null,
+  );
   return make(
     'article.check',
     { class: `${turned === 'lost' ? 'errored' : status} ${isChosen ? 'chosen' : ''}`, id: `check-${check.id}`, 'data-check': evaluator.name },
@@ -41,22 +48,18 @@ function checkBox(each, check, findings, isChosen) {
       evaluator.required ? null : pill('note', 'advisory'),
       make('span.num', scoreWord(check)),
     ),
-    meter(check),
-    make('p.headline', findings.headline, check.cached ? ' (cached)' : ''),
+    isUnchanged ? null : [meter(check), make('p.headline', findings.headline, check.cached ? ' (cached)' : '')],
     reasons,
-    texts.filter((line) => line !== findings.headline).map((line) => folded([make('p', prose(line))], line.length)),
+    texts.filter((line) => !findings.headline.includes(line)).map((line) => folded([make('p', prose(line))], line.length)),
     alignedTurns(findings.details).map(alignedView),
     findings.trials ? trialsView(findings.trials) : null,
     findings.repeats ? repeatsView(findings.repeats) : null,
-    hits.length ? make('details.fold', make('summary', `${countOf(hits.length, 'finding')} passed`), list(hits.map(prose))) : null,
-    make(
-      'p.small',
-      make('span', dotted(evaluator.type, evaluator.criterion, CONFIGS.length > 1 && evaluator.config)),
-      check.before ? make('span.num', `baseline ${check.before[1] === null ? check.before[0] : score(check.before[1])} `, delta(check.change)) : null,
-    ),
+    isUnchanged || !passed ? null : make('details.fold', make('summary', `${countOf(hits.length, 'finding')} passed`), passed),
+    isUnchanged ? null : summary,
     make(
       'details.fold',
       make('summary', 'Details'),
+      isUnchanged ? [passed, summary] : null,
       factsOf({
         Config: evaluator.place,
         Duration: check.seconds ? `${number(check.seconds)} s${check.cached ? ' (cached)' : ''}` : check.cached ? 'cached' : '',
@@ -99,15 +102,21 @@ function alignedView({ title, rows }) {
   );
 }
 
+// Shorter values are marked as a whole.
+const MAX_VALUES = 60;
+
 /** The texts of an aligned call: of one whose arguments differ, only these are marked. */
 function alignedTexts(mark, expected, actual) {
   if (mark !== 'differs') return [mark !== 'missing' && actual ? null : expected && make('code', make('del', expected)), actual && make('code', mark === 'unexpected' || mark === 'forbidden' ? make('ins', actual) : actual)];
   // The evaluator lists only arguments that differ: `refund(amount: 19.99 \u2192 199.9)`.
-  const parts = actual.split(/((?<=[(,] ?[^\s(:,]+: ).+? \u2192 .+?(?=, [^\s:,]+: |\)$))/);
+  const parts = actual.split(/((?<=[(,] ?[^\s(:,"]+: ).+? \u2192 .+?(?=, [^\s:,"]+: |\)$))/);
   const marked = parts.map((text, index) => {
     if (index % 2 === 0) return text;
-    const [before, after] = text.split(/ \u2192 (.*)/s);
-    return [make('del', unseen('expected '), before), ' ', make('ins', unseen('this run '), after)];
+    const [before, after] = text.split(/\s\u2192\s(.*)/s);
+    const pieces = before.length + after.length > MAX_VALUES ? diffTexts(before, after) : [];
+    return pieces.some(([kind]) => kind === '=')
+      ? [markedText(pieces, '-'), ' \u2192 ', markedText(pieces, '+')]
+      : [make('del', unseen('expected '), before), ' ', make('ins', unseen('this run '), after)];
   });
   if (parts.length > 1) return make('code', marked);
   const pieces = diffTexts(expected, actual);

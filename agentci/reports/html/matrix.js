@@ -26,9 +26,10 @@ let isPrinted = false;
 function chooseColumns() {
   const most = isNarrow.matches ? MAX_NARROW_COLUMNS : MAX_COLUMNS;
   if (COLUMNS.length <= most) return COLUMNS;
-  const problems = ({ checks, removed }) => removed + checks.filter(isProblem).length;
+  // Few checks weigh less, as in the order of the failures.
+  const share = ({ passed, failed, errored, checks, removed }) => (removed + checks.filter(isProblem).length) / (passed + failed + errored + removed + 10);
   const isChosen = ({ name }) => name === here.params.e;
-  return [...COLUMNS].sort((a, b) => isChosen(b) - isChosen(a) || problems(b) - problems(a) || a.index - b.index).slice(0, most);
+  return [...COLUMNS].sort((a, b) => isChosen(b) - isChosen(a) || share(b) - share(a) || a.index - b.index).slice(0, most);
 }
 
 function matrixView(params) {
@@ -273,14 +274,14 @@ function caseRow(each, columns, index) {
       make(
         'div.case',
         dot(each.status),
+        make('a', { href: caseHash(each), title: each.id, 'data-case': each.index }, each.id || '(no name)'),
         make(
           'div.line',
-          make('a', { href: caseHash(each), 'data-case': each.index }, each.id || '(no name)'),
           HAS_BASELINE ? statePill(each.state, each.status) : null,
           moreStates(each),
           each.answer_changed && ['same', 'score_fell', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
+          make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
         ),
-        make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
       ),
     ),
     columns.map(({ index: column }) => cell(each, column)),
@@ -332,6 +333,9 @@ function moveCursor(by) {
   cursor = Math.max(0, Math.min(listed.length - 1, cursor + by));
   paintRows(true);
   const row = document.querySelector('tr.at');
-  if (row) row.scrollIntoView({ block: 'nearest' });
+  if (row) {
+    row.scrollIntoView({ block: 'nearest' });
+    row.querySelector('a').focus({ preventScroll: true });
+  }
   else scrollBy(0, by * ROW_HEIGHT);
 }

@@ -101,7 +101,7 @@ function beforeAndNow(check) {
 }
 
 const MAX_TEXT = 1500;
-// Of a text with differences: its equal parts are folded one by one.
+// Of a text with few differences: its equal parts are folded one by one.
 const MAX_COMPARED_TEXT = 6000;
 
 /** Long text, folded with its length on a button. */
@@ -123,8 +123,8 @@ function folded(nodes, length, most = MAX_TEXT) {
 function comparedText(pieces, side) {
   const shown = foldEqual(pieces).filter(([kind]) => kind === '=' || kind === '~' || kind === side);
   const length = shown.reduce((sum, [kind, text]) => sum + (kind === '~' ? 0 : text.length), 0);
-  const kinds = new Set(pieces.map(([kind]) => kind));
-  return folded(markedText(shown, side), length, kinds.has('=') && kinds.size > 1 ? MAX_COMPARED_TEXT : MAX_TEXT);
+  const equal = shown.reduce((sum, [kind, text]) => sum + (kind === '=' ? text.length : 0), 0);
+  return folded(markedText(shown, side), length, 2 * equal > length ? MAX_COMPARED_TEXT : MAX_TEXT);
 }
 
 /** The pieces of a difference that one side has; "-" is the reference, null means both. */

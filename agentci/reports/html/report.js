@@ -144,7 +144,7 @@ function applyTheme() {
 function stepCase(by) {
   const at = shownCases.findIndex(({ name }) => name === here.id);
   const to = at < 0 ? null : shownCases[at + by];
-  if (to) go(caseHash(to));
+  if (to) go(caseHashLikeThis(to));
 }
 
 /** Focus the next or previous case of the comparison. */

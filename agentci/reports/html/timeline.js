@@ -1,14 +1,15 @@
-// The spans of a run, by their start: agents, model calls and tools.
+// The spans of a run, each below the one that started it: agents, model calls and tools.
 
 const MAX_SPANS_SHOWN = 400;
+// Spans that are deeper are not indented further.
+const MAX_DEPTH = 6;
 
 function timelineView(run, each) {
   const spans = run.spans ?? [];
   if (!spans.length) return null;
   const end = Math.max(...spans.map((span) => span.start_ms + span.ms), each.before?.ms ?? 0, 1);
   const kinds = ['agent', 'model', 'tool', 'other'].filter((kind) => spans.some((span) => span.kind === kind));
-  const depths = depthsOf(spans);
-  const shown = spans.slice(0, MAX_SPANS_SHOWN);
+  const shown = nested(spans).slice(0, MAX_SPANS_SHOWN);
   const left = spans.length - shown.length + (run.cut?.spans ?? 0);
   return make(
     'section.card.timeline',
@@ -20,20 +21,23 @@ function timelineView(run, each) {
       make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), each.before?.ms === undefined ? null : make('span', make('i.ghost'), 'baseline')),
     ),
     each.before?.ms === undefined ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', start_ms: 0, ms: each.before.ms }, 0, end),
-    shown.map((span) => spanRow(span, depths.get(span.id) ?? 0, end)),
+    shown.map(([span, depth]) => spanRow(span, depth, end)),
     left > 0 ? make('p.quiet', `\u2026 and ${countOf(left, 'more span')}`) : null,
   );
 }
 
-function depthsOf(spans) {
-  const parents = new Map(spans.map((span) => [span.id, span.parent]));
-  const depths = new Map();
-  for (const { id } of spans) {
-    let depth = 0;
-    for (let at = parents.get(id); parents.has(at) && depth < 6; at = parents.get(at)) depth++;
-    depths.set(id, depth);
+/** Each span with its depth: after its parent, and among its siblings in the order given. */
+function nested(spans) {
+  const ids = new Set(spans.map(({ id }) => id));
+  const children = Map.groupBy(spans, ({ parent }) => (ids.has(parent) ? parent : null));
+  const rows = [];
+  const left = (children.get(null) ?? []).map((span) => [span, 0]).reverse();
+  while (left.length) {
+    const [span, depth] = left.pop();
+    rows.push([span, depth]);
+    for (const child of (children.get(span.id) ?? []).reverse()) left.push([child, Math.min(depth + 1, MAX_DEPTH)]);
   }
-  return depths;
+  return rows;
 }
 
 function spanRow({ name, kind, start_ms: start, ms, tokens, model, error }, depth, end) {

@@ -145,7 +145,7 @@ function callsByPlace(rows) {
 function callRow(row, isCompared, side = null, isBaseline = false) {
   const { mark, actual } = row;
   const word = isCompared ? callWord(row, isBaseline) : '';
-  const state = actual?.error ? 'The tool failed' : '';
+  const state = actual && hasFailed(actual) ? 'The tool failed' : '';
   const result = actual?.result;
   const text = actual && resultText(actual);
   return make(

@@ -152,7 +152,7 @@ def make_run(answer: str, city: str, **others: Any) -> RunContent:
     return replace(
         RunContent(
             turns=(first, second),
-            spans=(span, asked),
+            spans=(asked, span),
             latency_ms=1200,
             tokens=TokenTotals(input=900, output=30),
             cost_usd=0.002,

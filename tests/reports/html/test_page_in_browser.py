@@ -484,6 +484,9 @@ class TestOverview:
         [reason] = page.texts(".change li .quiet")
         assert reason.startswith("turn 1: the answer differs: ")
         assert "Sorry" in reason
+        page.run("document.querySelector('.change a.name').click()")
+        page.wait("document.querySelector('.call .mark') !== null")
+        assert "The tool failed" in page.texts(".call .mark")[0]
 
     def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
         page = show(conversation_report(tone_before=1.0))
@@ -585,18 +588,19 @@ class TestOverview:
         assert min(widths) >= 140
 
     @pytest.mark.parametrize("width", [360, 1280])
-    def test_labels_leave_room_for_the_name_of_a_case(self, show: Show, width: int) -> None:
+    def test_name_and_labels_of_a_case_are_not_cut(self, show: Show, width: int) -> None:
         page = show(conversation_report(), width=width)
-        cut = page.run("""[...document.querySelectorAll('.case .line')].filter((line) => {
-          const name = line.querySelector('a');
+        cut = page.run("""[...document.querySelectorAll('.case')].filter((box) => {
+          const name = box.querySelector('a'), line = box.querySelector('.line');
           name.textContent = 'warranty_drill_two';
           for (const text of ['No longer evaluated', 'Answer changed']) {
             const label = document.createElement('span');
             label.className = 'pill';
             label.textContent = text;
-            line.append(label);
+            line.prepend(label);
           }
-          return name.scrollWidth > name.clientWidth;
+          const isCut = ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth;
+          return [name, ...line.querySelectorAll('.pill')].some(isCut);
         }).length""")
         assert cut == 0
 
@@ -717,6 +721,19 @@ class TestCase:
         )
         assert len(page.texts(".aligned del")) == 3
 
+    def test_only_changed_leaves_of_an_aligned_argument_are_marked(self, show: Show) -> None:
+        before, after = (f'{{"street": "Hauptstr. 3", "zip": "{code}"}}' for code in (10115, 10155))
+        differs = {
+            "mark": "differs",
+            "expected": "move(order=1)",
+            "actual": f"move(to: {before} \u2192 {after})",
+            "note": "",
+        }
+        turn = {"title": "turn 1", "satisfied": False, "rows": [differs]}
+        result = make_result("failed", 0.0, case="a", details={"trajectories": [turn]})
+        page = show(make_report([result]), "#/case/a")
+        assert page.texts(".aligned del, .aligned ins") == ["10115", "10155"]
+
     def test_checks_are_listed_worst_first_with_reasons(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/to_rome?check=tone")
         assert page.texts(".check h3 code") == ["response_quality", "tone"]
@@ -791,13 +808,17 @@ class TestCase:
     def test_next_case_follows_filter_by_key_and_link(self, show: Show) -> None:
         page = show(conversation_report(), "#/?f=new")
         page.press("j")
+        assert _focus(page) == "to_rome"
         page.press("Enter")
         page.wait("document.querySelector('.crumb .quiet') !== null")
         assert page.texts(".crumb .quiet")[0] == "1 of 2"
+        page.press("x")
+        page.wait("document.querySelector('[data-with=both]').ariaPressed === 'true'")
         page.press("]")
         page.wait("document.activeElement.innerText === 'to_rome_again'")
+        assert page.run("location.hash") == "#/case/to_rome_again?with=both"
         page.run("document.querySelector('[aria-label=\"Previous case\"]').click()")
-        page.wait("location.hash === '#/case/to_rome'")
+        page.wait("location.hash === '#/case/to_rome?with=both'")
 
     def test_way_back_restores_list_and_focus(self, show: Show) -> None:
         page = show(conversation_report(), "#/?f=new")
