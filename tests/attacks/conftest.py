@@ -25,7 +25,7 @@ MakeJob: TypeAlias = Callable[[], Job]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/attacks/"):
             item.add_marker(pytest.mark.slow)
 
 

@@ -1,6 +1,5 @@
 """Rules for imports and modules. Each test lists the violations."""
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -10,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.modules import MODULES, PACKAGE, read_module
 from tests.helpers.support import ROOT
-
-PACKAGE = ROOT / "agentci"
-MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Bottom up: a package imports from itself and from those before it.
 ORDER = (
@@ -77,7 +74,7 @@ def test_there_are_no_import_cycles() -> None:
 
 
 def test_every_module_has_a_docstring() -> None:
-    assert [each for each in MODULES if not ast.get_docstring(_tree(each))] == []
+    assert [each for each in MODULES if not read_module(each).has_docstring] == []
 
 
 def test_class_names_are_unique() -> None:
@@ -130,11 +127,6 @@ def _rank(name: str) -> int:
     return ORDER.index((*name.split("."), "version")[1])
 
 
-@cache
-def _tree(module: Path) -> ast.Module:
-    return ast.parse(module.read_text())
-
-
 def _imports(module: Path) -> list[str]:
     return [name for name in _imported(module) if name.startswith("agentci.")]
 
@@ -149,10 +141,6 @@ def _imported(module: Path) -> tuple[str, ...]:
 
 
 def _list_imported(module: Path) -> Iterator[str]:
-    for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                yield full if full in _modules() else node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+    for name, member in read_module(module).imports:
+        full = f"{name}.{member}"
+        yield full if full in _modules() else name

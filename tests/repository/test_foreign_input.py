@@ -3,13 +3,11 @@
 OTLP protobuf is read by code of our own: depth 100, and no length beyond the file.
 """
 
-import ast
 import sys
 from typing import Final
 
-from tests.helpers.support import ROOT
+from tests.helpers.modules import MODULES, PACKAGE, read_module
 
-PACKAGE = ROOT / "agentci"
 # Their code runs inside of the sandbox, in tests that run evaluators themselves, or in the agent.
 OTHER_PROCESSES = ("execution/child", "pytest", "record/injected", "sdk.py")
 # Libraries that read foreign input in agentci's own process: what they read, and why that is safe.
@@ -68,14 +66,11 @@ NO_PARSERS = frozenset(
 def list_imports() -> dict[str, str]:
     """The imported libraries, each with a module that imports it."""
     found: dict[str, str] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in MODULES:
         name = path.relative_to(PACKAGE).as_posix()
-        if name.startswith(OTHER_PROCESSES):
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            named += [each.name for each in node.names] if isinstance(node, ast.Import) else []
-            found.update({each.partition(".")[0]: name for each in named})
+        if not name.startswith(OTHER_PROCESSES):
+            imports = read_module(path).imports
+            found.update({imported.partition(".")[0]: name for imported, _ in imports})
     return found
 
 

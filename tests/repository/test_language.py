@@ -6,11 +6,12 @@ and reports. It is no style checker: a phrase is on it because it was in the pro
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from tests.helpers.modules import MODULES, read_module
+from tests.helpers.support import ROOT
 
 # Pattern, and what to write instead.
 PHRASES: Final = {
@@ -57,29 +58,11 @@ TEXT_GLOBS: Final = (
 )
 
 
-def iterate_strings(source: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and value of all string constants, docstrings included."""
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, node.value
-
-
-def iterate_messages(source: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and value of all string constants but docstrings."""
-    nodes = [*ast.walk(ast.parse(source.read_text(encoding="utf-8")))]
-    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    for node in nodes:
-        if not isinstance(node, ast.Constant) or id(node) in docstrings:
-            continue
-        if isinstance(node.value, str):
-            yield node.lineno, node.value
-
-
 def iterate_lines(source: Path) -> Iterator[tuple[int, str]]:
     yield from enumerate(source.read_text(encoding="utf-8").splitlines(), start=1)
 
 
-def find_banned(texts: Iterator[tuple[int, str]], name: str) -> Iterator[str]:
+def find_banned(texts: Iterable[tuple[int, str]], name: str) -> Iterator[str]:
     for line, text in texts:
         for match in BANNED.finditer(text):
             yield f"{name}:{line}: {match[0]}"
@@ -88,8 +71,9 @@ def find_banned(texts: Iterator[tuple[int, str]], name: str) -> Iterator[str]:
 def test_messages_and_prompts_use_the_words_of_the_field() -> None:
     offenders = [
         found
-        for source in sorted((ROOT / "agentci").rglob("*.py"))
-        for found in find_banned(iterate_strings(source), str(source.relative_to(ROOT)))
+        for source in MODULES
+        for texts in (read_module(source).docstrings, read_module(source).messages)
+        for found in find_banned(texts, str(source.relative_to(ROOT)))
     ]
     assert not offenders, "\n".join(offenders)
 
@@ -124,8 +108,8 @@ def test_messages_say_that_docs_are_those_of_agentci() -> None:
     pages = re.compile(r"(?<!agentci's )(?<!\.md and )\bdocs/[a-z-]+\.md")
     offenders = [
         f"{source.relative_to(ROOT)}:{line}: {match[0]}"
-        for source in sorted((ROOT / "agentci").rglob("*.py"))
-        for line, text in iterate_messages(source)
+        for source in MODULES
+        for line, text in read_module(source).messages
         if (match := pages.search(text))
     ]
     assert not offenders, "\n".join(offenders)
