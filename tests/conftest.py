@@ -1,8 +1,10 @@
 """What every test gets: a home and a network that it cannot harm, and golden files."""
 
+import gc
 import os
+import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -45,6 +47,33 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         reasons = sorted({str(each.longrepr[2]) for each in skipped})
         not_run = "".join(f"; not run: {reason}" for reason in reasons)
         terminalreporter.write_line(f"attacks: {refused} of {run} refused{not_run}")
+
+
+def pytest_sessionstart() -> None:
+    gc.disable()  # collecting tests makes a million objects, none of which is garbage
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # so that no garbage collection looks through all tests
+    gc.enable()
+
+
+@pytest.fixture(scope="session")
+def _folder_numbers() -> Iterator[int]:
+    return count()
+
+
+@pytest.fixture
+def tmp_path(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    _folder_numbers: Iterator[int],
+) -> Path:
+    """A new folder with a part of the test's name; pytest looks through all others for each."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(_folder_numbers)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import base64
 import gzip
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,13 @@ def encode_ids(value: Any) -> Any:
     }
 
 
-def list_documents() -> Iterator[Any]:
-    for path in sorted(FRAMEWORKS.glob("*/*.gz")):
-        lines = gzip.decompress(path.read_bytes()).splitlines()
-        yield pytest.param(list(map(json.loads, lines)), id=f"{path.parent.name}-{path.name[:-9]}")
+def name_recording(path: Path) -> str:
+    return f"{path.parent.name}-{path.name[:-9]}"
 
 
-@pytest.mark.parametrize("documents", list(list_documents()))
-def test_request_of_real_framework_equals_its_json(documents: list[Any]) -> None:
+@pytest.mark.parametrize("path", sorted(FRAMEWORKS.glob("*/*.gz")), ids=name_recording)
+def test_request_of_real_framework_equals_its_json(path: Path) -> None:
+    documents = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
     for document in documents:
         request = make_request(document)
         decode = decode_logs if "resourceLogs" in document else decode_traces
