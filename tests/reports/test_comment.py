@@ -182,12 +182,12 @@ def test_comment_fits_size_limit(character: str) -> None:
             status,
             0.1 if status == "failed" else None,
             case=f"{number}{long}",
-            evaluator=f"{number % 400}{long}",
+            evaluator=f"{number % 150}{long}",
             reason=None if status == "failed" else f"{number}{long}",
             criterion=long,
             misses=[long] * 9,
         )
-        for number in range(600)
+        for number in range(200)
         for status in STATUSES
     ]
     problems = [Problem(message=long, hint=long)] * 200

@@ -267,7 +267,7 @@ class TestLargeReport:
             )
             if status != "errored"
             else make_result("errored", case=f"case {number}", reason=f"<b>{number}" * 1_000)
-            for number, status in enumerate(STATUSES * 2_000)
+            for number, status in enumerate(STATUSES * 400)
         ],
         problems=[Problem(message=f"problem {number}") for number in range(500)],
     )
