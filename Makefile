@@ -23,7 +23,8 @@ help: ## list the targets
 demo: $(VENV)/.demo ## evaluate examples/agentevals as GitHub would, and show the comment (EXAMPLE=agentevals-failing: a failed gate)
 	@scripts/demo.sh examples/$(EXAMPLE)
 
-test: lint types tests ## lint, types and tests
+test: ## lint, types and tests
+	@+$(MAKE) --no-print-directory --jobs 2 lint types tests # mypy beside the tests
 
 lint: $(VENV)/.dev ## ruff, the Dockerfile, the workflows, the shell scripts
 	$(BIN)/ruff check --quiet $(SRC)
