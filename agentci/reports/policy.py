@@ -10,8 +10,8 @@ from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.reports.report_format import format_path
 from agentci.reports.sections import Section
 
-LOOSER_TITLE: Final = "Looser than the base"
-EDITED_TITLE: Final = "Edited, and maybe looser than the base"
+LOOSER_TITLE: Final = "Policy is looser than on the base branch"
+EDITED_TITLE: Final = "Policy was edited and may be looser than on the base branch"
 POLICY_TITLE: Final = "Policy of the base"
 COLUMNS: Final = ("Change", "Base", "This run")
 CONFIG_COLUMN: Final = "Config"

@@ -22,7 +22,7 @@ CASES = PolicyChange(
     config=CONFIG, kind="removed", subject="2 eval cases", after="removed", names=("a", "b")
 )
 EDIT = PolicyChange(config=CONFIG, kind="edited", subject="code of tone", after="edited")
-HEADING = "### Looser than the base\n\n"
+HEADING = "### Policy is looser than on the base branch\n\n"
 
 
 def report_of(*changes: PolicyChange, **others: Any) -> Report:
@@ -55,7 +55,7 @@ class TestMarkdown:
 
     def test_edits_are_not_called_looser(self, writer: CommentReport | SummaryReport) -> None:
         text = text_of(writer, report_of(EDIT))
-        assert "### Edited, and maybe looser than the base\n" in text
+        assert "### Policy was edited and may be looser than on the base branch\n" in text
         assert HEADING in text_of(writer, report_of(EDIT, THRESHOLD))
 
     def test_remarks_alone_have_another_title(self, writer: CommentReport | SummaryReport) -> None:
