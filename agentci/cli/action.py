@@ -43,7 +43,9 @@ COMMENT_INPUT = "comment-report"
 COMMENT_OPTIONS = ("comment", "check-run", "comment-template", "report-url", "offline")
 RECORD_INPUT: Final = "record"
 # Inputs that have an effect only together with `record`.
-DETAIL_INPUTS: Final = ("cases", "replay", "record-to", "redact", "no-injection")
+DETAIL_INPUTS: Final = (
+    *("cases", "replay", "record-to", "record-timeout", "redact", "no-injection"),
+)
 # Files with which a program acts on later steps of the job, and what the image sets for agentci.
 _HIDDEN_VARIABLES: Final = frozenset(
     {
@@ -76,6 +78,7 @@ class _RecordInputs(Struct, frozen=True, kw_only=True):
     replay: "ReplayMode | None"
     redact: tuple[str, ...]
     is_injected: bool
+    timeout: str
 
 
 def main() -> int:
@@ -233,6 +236,7 @@ def _parse_record_inputs(inputs: Mapping[str, str], settings: Settings) -> _Reco
         replay=mode,
         redact=tuple(filter(None, map(str.strip, given["redact"].splitlines()))),
         is_injected=given["no-injection"].casefold() != "true",
+        timeout=given["record-timeout"],
     )
 
 
@@ -272,6 +276,7 @@ def _record_in_step(
         replay=inputs.replay,
         redact=inputs.redact,
         is_injected=inputs.is_injected,
+        timeout=inputs.timeout,
     )
     own = {
         name: value

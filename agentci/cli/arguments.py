@@ -226,6 +226,12 @@ def _add_record(commands: _Commands) -> None:
         help="number of cases to record in parallel. Default: 1.",
     )
     record.add_argument(
+        "--timeout",
+        default="",
+        metavar="SECONDS",
+        help="stop a case that runs longer. Default: no limit.",
+    )
+    record.add_argument(
         "--redact",
         action="append",
         default=[],

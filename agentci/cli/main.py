@@ -245,6 +245,7 @@ def _record(options: Options, session: Session) -> int:
         redact=_get_texts(options["redact"]),
         requests=_get_text(options, "requests"),
         is_injected=not options["no_injection"],
+        timeout=_get_text(options, "timeout"),
         replay=next((mode for mode in REPLAY_MODES if mode == options["replay"]), None),
     )
     return record_agent(given, os.environ, session)

@@ -36,6 +36,7 @@ from agentci.model.values import (
     OnEmpty,
     OnError,
     OnLoosened,
+    OnMissing,
     OnRemoved,
     OnSkip,
     OnTurnMismatch,
@@ -179,8 +180,7 @@ class ThresholdSpec(PassRateSpec):
     min_score: Share | None = optional("Mean score to reach.")
     on_error: OnError = optional("Whether an errored check fails the gate.", default="fail")
     on_skip: OnSkip = optional(
-        "Whether a skipped check, an eval case without a run or a run without an eval case fails "
-        "the gate.",
+        "Whether a skipped check or a run without an eval case fails the gate.",
         default="allow",
     )
     on_empty: OnEmpty = optional(
@@ -194,6 +194,9 @@ class ThresholdSpec(PassRateSpec):
 class GateSpec(ThresholdSpec):
     """Thresholds for the gate to pass."""
 
+    on_missing: OnMissing = optional(
+        "Whether an eval case without a recorded run fails the gate.", default="fail"
+    )
     max_regression: Share | None = optional(
         "Allowed drop of an evaluator's mean score; default: any."
     )

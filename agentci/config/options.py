@@ -76,6 +76,12 @@ OPTIONS: tuple[Option, ...] = (
         input_only=True,
     ),
     Option(
+        "record-timeout",
+        "Seconds after which a recorded case is stopped; default: none.",
+        metavar="SECONDS",
+        input_only=True,
+    ),
+    Option(
         "redact",
         "Regular expression of text to remove, besides keys.",
         metavar="REGEX",

@@ -138,24 +138,42 @@ class GateReason(Struct, frozen=True):
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
-    """How many eval cases and recorded runs have no counterpart.
+    """Which eval cases and recorded runs have no counterpart.
 
     Attributes:
-        uncovered: number of eval cases without a matching recorded run.
+        missing: ids of the eval cases without a recorded run that fail the gate.
+        allowed: ids of the others without one.
         unmatched: number of recorded runs without an eval case, if there are eval cases.
     """
 
-    uncovered: int = 0
+    missing: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
     unmatched: int = 0
 
 
 ALL_COVERED: Final = Coverage()
 
 
-def count_coverage(gates: Sequence[Gate]) -> Coverage:
-    """Count over all configs."""
+def find_coverage(gates: Sequence[Gate]) -> Coverage:
+    """Find them in all configs; an eval case that several share needs a run in one of them."""
+    covered = {
+        each for gate in gates for each in gate.eval_cases.items() if each[0] not in gate.uncovered
+    }
+    uncovered = [
+        (gate, case)
+        for gate in gates
+        for case in gate.uncovered
+        if (case, gate.eval_cases.get(case)) not in covered
+    ]
+    missing = dict.fromkeys(
+        case
+        for gate, case in uncovered
+        if case in gate.missing and gate.policy.on_missing == "fail"
+    )
+    allowed = dict.fromkeys(case for _, case in uncovered if case not in missing)
     return Coverage(
-        uncovered=sum(len(gate.uncovered) for gate in gates),
+        missing=tuple(missing),
+        allowed=tuple(allowed),
         unmatched=sum(len(gate.unmatched) for gate in gates),
     )
 
@@ -385,13 +403,19 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
 
 def _check_coverage(gates: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:
     """Report eval cases without runs, and runs without eval cases; a note lists the latter, too."""
+    if coverage.missing:
+        yield GateReason("nothing", _describe_missing(coverage.missing))
+    if coverage.allowed:
+        yield GateReason("remark", _describe_missing(coverage.allowed))
     fails = any(gate.unpooled_groups[0].thresholds.on_skip == "fail" for gate in gates)
-    if coverage.uncovered:
-        text = f"{format_count(coverage.uncovered, 'eval case')} without a matching trace"
-        yield GateReason("failed" if fails else "remark", text)
     if coverage.unmatched and fails:
         text = f"{format_count(coverage.unmatched, 'recorded run')} without an eval case"
         yield GateReason("failed", text)
+
+
+def _describe_missing(cases: Sequence[str]) -> str:
+    names = ", ".join(truncate.truncate_list(cases, MAX_NAMES))
+    return f"{format_count(len(cases), 'eval case')} without a recorded run: {names}"
 
 
 def _check_advisory(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:

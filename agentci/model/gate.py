@@ -13,6 +13,7 @@ from agentci.model.values import (
     OnEmpty,
     OnError,
     OnLoosened,
+    OnMissing,
     OnRemoved,
     OnSkip,
     OnTurnMismatch,
@@ -317,7 +318,7 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
     ] = None
     min_score: Annotated[Share | None, Compared("higher", pooled=True)] = None
     on_error: OnError = "fail"
-    # Also about eval cases without a recorded run, and recorded runs without an eval case.
+    # Also about recorded runs without an eval case.
     on_skip: OnSkip = "allow"
     on_empty: OnEmpty = "fail"
     on_turn_mismatch: OnTurnMismatch = "fail"
@@ -360,6 +361,9 @@ class GatePolicy(Struct, frozen=True, kw_only=True):
         Compared("by part"),
         _about("Null if the comparison with a baseline is only shown."),
     ] = None
+    on_missing: Annotated[
+        OnMissing, _about("Whether an eval case without a recorded run fails the gate.")
+    ] = "fail"
     on_loosened: Annotated[
         OnLoosened, _about("Whether a policy looser than the base commit's fails the gate.")
     ] = "warn"
@@ -422,6 +426,8 @@ class Gate(Struct, frozen=True, kw_only=True):
         config: the config file, as shown to the user.
         evaluators: names of the evaluators, in config order.
         uncovered: ids of the eval cases without a matching recorded run.
+        missing: those of them that need one. An eval set that only options name may have others
+            than the recorded runs, unless these have no eval case.
         unmatched: names of the recorded runs without an eval case, if there are eval cases.
         settings: what each evaluator requires.
         eval_cases: digest of each eval case or dataset row, by its id.
@@ -438,6 +444,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     policy: GatePolicy
     evaluators: tuple[str, ...]
     uncovered: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
     settings: tuple[EvaluatorSettings, ...] = ()
     eval_cases: Mapping[str, str] = field(default_factory=dict)

@@ -40,6 +40,8 @@ OnError: TypeAlias = Literal["fail", "warn"]
 OnSkip: TypeAlias = Literal["fail", "allow"]
 # How the gate treats a required evaluator that evaluated no case.
 OnEmpty: TypeAlias = Literal["fail", "allow"]
+# How the gate treats eval cases without a recorded run.
+OnMissing: TypeAlias = Literal["fail", "allow"]
 OnTurnMismatch: TypeAlias = Literal["fail", "allow"]
 # How the gate treats checks that passed in the baseline and are not in this run.
 OnRemoved: TypeAlias = Literal["fail", "warn", "allow"]

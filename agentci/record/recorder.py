@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import tempfile
 import threading
 import time
@@ -18,6 +19,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_number
+from agentci._util.text.truncate import short
 from agentci.execution.user_command import UserCommand, make_transient_folder
 from agentci.model.values import replace
 from agentci.record import injected
@@ -72,6 +74,7 @@ NODE_HOOK: Final = "agentci_ai_sdk.cjs"
 # With it, Node refuses to read the hook, and the agent does not start.
 NODE_PERMISSION: Final = re.compile(r"--(?:experimental-)?permission\b")
 INPUT_PLACE: Final = "{input}"
+MAX_LAST_LINE: Final = 200
 POLL_SECONDS: Final = 0.1
 PROGRESS_SECONDS: Final = 30.0
 OUTPUT_TAIL_BYTES: Final = 4096
@@ -95,6 +98,7 @@ class RecordOrder:
         report: prints a line of progress.
         keep: stores what was recorded when a case ends; one call at a time.
         is_stopped: whether a signal has interrupted the recording.
+        timeout: seconds after which the command of a case is stopped; None for no limit.
     """
 
     command: tuple[str, ...]
@@ -109,6 +113,25 @@ class RecordOrder:
     report: Callable[[str], None]
     keep: "Callable[[RecordedCase], None]"
     is_stopped: Callable[[], bool]
+    timeout: float | None = None
+
+
+class CommandEnd(NamedTuple):
+    """How a command ended.
+
+    Attributes:
+        code: its exit code, negative for a signal; None if it was interrupted or not started.
+        limit: seconds after which it was stopped; None if it ended by itself.
+    """
+
+    code: int | None
+    limit: float | None = None
+
+    def describe(self) -> str:
+        """Describe how it failed; empty if it did not."""
+        if self.limit is not None:
+            return f"was stopped after {format_number(self.limit, 1)} s (--timeout)"
+        return describe_exit(self.code) if self.code else ""
 
 
 class RecordedCase(Struct, frozen=True, kw_only=True):
@@ -120,7 +143,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         incomplete: why it cannot be evaluated; empty if it can.
         source: where the lines are from; empty without lines.
         reason: of the choice of the source; empty if there was none.
-        exit_code: of the command; None if it was stopped or not started.
+        end: of the command.
         model_calls: number of calls that reached the proxy.
         other_requests: requests that call no model, by method and path.
         requests: content of the file with its requests and responses; empty if there are none.
@@ -143,7 +166,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     summary: TraceSummary
     source: str
     reason: str
-    exit_code: int | None
+    end: CommandEnd
     model_calls: int
     other_requests: tuple[str, ...] = ()
     requests: str = ""
@@ -197,7 +220,7 @@ def record(order: RecordOrder) -> tuple[RecordedCase, ...]:
                 found = [_drop_unnamed(each) for each in found]
             for one in others:
                 case = RecordCase(id=one, input=None, is_named=one in router.named)
-                found.append(recorder.collect(case, exit_code=0))
+                found.append(recorder.collect(case, CommandEnd(0)))
                 order.keep(found[-1])
     return tuple(found)
 
@@ -295,7 +318,7 @@ class _Recorder:
     def run_case(self, case: RecordCase) -> RecordedCase:
         """Run the command for a case; without effect after a signal."""
         if self._order.is_stopped():
-            return self.collect(case, exit_code=None, is_started=False)
+            return self.collect(case, CommandEnd(None), is_started=False)
         started = time.monotonic()
         with (
             tempfile.TemporaryFile() as stdin,
@@ -306,13 +329,13 @@ class _Recorder:
             stdin.seek(0)
             shared = self._order.shares_terminal and self._is_single
             streams = (None, None) if shared else (stdin, output)
-            code = self._run_command(case, folder, *streams)
+            end = self._run_command(case, folder, *streams)
             tail = self._order.redactor.redact(_read_tail(output))
             # The command moves the position of the file that it shares.
             is_stdin_unread = not os.lseek(stdin.fileno(), 0, os.SEEK_CUR)
             self._injected.add_files(case.id, Path(folder))
         seconds = time.monotonic() - started
-        found = self.collect(case, exit_code=code, output=tail, seconds=seconds)
+        found = self.collect(case, end, output=tail, seconds=seconds)
         has_place = any(INPUT_PLACE in word for word in self._order.command)
         is_unread = bool(case.input) and is_stdin_unread and not has_place
         lacks_input = bool(case.id) and case.input is None
@@ -327,23 +350,27 @@ class _Recorder:
 
     def _run_command(
         self, case: RecordCase, folder: str, stdin: IO[bytes] | None, output: IO[bytes] | None
-    ) -> int | None:
+    ) -> CommandEnd:
         words = [word.replace(INPUT_PLACE, case.input or "") for word in self._order.command]
         if case.input is None:
             words = list(self._order.command)
         command = UserCommand(
             words, self._make_environment(case, folder), stdin=stdin, output=output
         )
-        shown = time.monotonic()
+        started = shown = time.monotonic()
+        limit = self._order.timeout
         while (code := command.wait(POLL_SECONDS)) is None:
             if self._order.is_stopped():
                 command.stop()
-                return None
+                return CommandEnd(None)
+            if limit is not None and time.monotonic() - started > limit:
+                # A program may end as if nothing had happened.
+                return CommandEnd(command.stop() or -signal.SIGTERM, limit)
             if time.monotonic() - shown > PROGRESS_SECONDS:
                 shown = time.monotonic()
                 calls = format_count(self._log.count, "model call")
                 self._order.report(f"recording{_format_name(case.id)}: {calls} so far")
-        return code
+        return CommandEnd(code)
 
     def _make_environment(self, case: RecordCase, folder: str) -> dict[str, str]:
         environ = dict(self._order.environ)
@@ -369,8 +396,8 @@ class _Recorder:
     def collect(
         self,
         case: RecordCase,
+        end: CommandEnd,
         *,
-        exit_code: int | None,
         is_started: bool = True,
         output: str = "",
         seconds: float = 0.0,
@@ -398,9 +425,12 @@ class _Recorder:
         failed = [one for one in exchanges if one.failed and one.status]
         misses = tuple(self._replay.misses.get(case.id, ())) if self._replay else ()
         lines = () if misses else choice.lines
-        incomplete = _find_incomplete_reason(case, exit_code, misses, summary)
+        failure = self._describe_failure(failed[-1]) if failed else ""
+        reason = misses[0] if misses else ""
+        reason = reason or _find_incomplete_reason(case, end, output, summary, failure)
         if not is_started:
-            incomplete = _format_incomplete("it was not started")
+            reason = "it was not started"
+        incomplete = _format_incomplete(reason) if reason else ""
         if incomplete:
             lines = mark_incomplete(lines, incomplete, stamp, seed=seed, redact=redact)
         return RecordedCase(
@@ -410,12 +440,12 @@ class _Recorder:
             summary=summary,
             source=choice.source if choice.lines and not misses else "",
             reason=choice.reason,
-            exit_code=exit_code,
+            end=end,
             model_calls=len(exchanges),
             other_requests=tuple(dict.fromkeys(f"{o.method} {o.path}" for o in others)),
             requests=format_requests(requests) if requests else "",
             misses=misses,
-            failure=self._describe_failure(failed[-1]) if failed else "",
+            failure=failure,
             unrecorded=find_unrecorded_service(
                 self._order.environ, self._injected.list_modules(case.id)
             ),
@@ -479,23 +509,28 @@ class _Recorder:
 
 
 def _find_incomplete_reason(
-    case: RecordCase, exit_code: int | None, misses: Sequence[str], summary: TraceSummary
+    case: RecordCase, end: CommandEnd, output: str, summary: TraceSummary, failure: str
 ) -> str:
     """Return why a case cannot be evaluated; empty if it can.
 
     The exit code counts only if the case is a process of its own. A command without cases that is
     stopped, such as a server, is complete with what it recorded.
+
+    Args:
+        output: end of what the command printed.
+        failure: what a service answered to the last call that failed.
     """
-    reason = misses[0] if misses else ""
-    if exit_code is None:
-        reason = reason or ("it was interrupted" if case.id else "")
-    elif exit_code and summary.missing == NO_ACTIVITY:
-        reason = reason or f"the command {describe_exit(exit_code)} before it called a model"
-    else:
-        reason = reason or summary.missing
-        if case.id and exit_code:
-            reason = reason or f"the command {describe_exit(exit_code)}"
-    return _format_incomplete(reason) if reason else ""
+    if end.code is None:
+        return "it was interrupted" if case.id else ""
+    ending = end.describe()
+    last = find_last_line(output) if ending else ""
+    printed = f": {last}" if last else ""
+    if ending and summary.missing == NO_ACTIVITY:
+        return f"the command {ending} before it called a model{printed}"
+    reasons = [failure or summary.missing] if summary.missing else []
+    if ending and (case.id or reasons):
+        reasons.append(f"the command {ending}{printed}")
+    return ", and ".join(reasons)
 
 
 def _format_incomplete(reason: str) -> str:
@@ -505,6 +540,18 @@ def _format_incomplete(reason: str) -> str:
 def describe_exit(code: int) -> str:
     """Describe the exit code of a command, or the signal that ended it."""
     return f"exited with code {code}" if code > 0 else f"was ended by signal {-code}"
+
+
+def find_last_line(output: str) -> str:
+    """Return the last line, without the stack that Node prints after its message, shortened.
+
+    Empty if nothing was printed.
+    """
+    lines = [line for each in output.splitlines() if (line := " ".join(each.split()))]
+    if lines and lines[-1].startswith("Node.js v"):
+        stack = (place for place, line in enumerate(lines) if line.startswith("at "))
+        lines = lines[: next(stack, -1)]
+    return short(lines[-1], MAX_LAST_LINE) if lines else ""
 
 
 def _make_pytest_variables(environ: Mapping[str, str], address: ServerAddress) -> dict[str, str]:

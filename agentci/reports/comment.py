@@ -213,10 +213,10 @@ def _errored(errored: Sequence[CheckResult], *, several: bool) -> sections.Secti
         title="### Errored checks\n\n",
         noun="error",
         blocks=(
-            f"- {sections.format_evaluator_name(config, evaluator, several=several)}: "
+            f"- {sections.format_evaluator_names(config, evaluators, several=several)}: "
             f"{markdown_prose(truncate.join_first_and_last(check_text.split_lines(reason)))}"
             f" ({report_format.format_case_names(cases, markdown_code)})\n"
-            for (config, evaluator, reason), cases in groups.items()
+            for (config, evaluators, reason), cases in groups.items()
         ),
         total=len(groups),
         max_items=MAX_CASES,

@@ -44,7 +44,7 @@ from agentci.reports.report_format import (
     group_warnings,
     has_several_configs,
     is_invalid_input,
-    list_case_names,
+    list_first_names,
     name_no_score,
 )
 from agentci.reports.workflow_commands import render_group
@@ -225,7 +225,7 @@ def list_comparison(comparison: Comparison | None, reasons: Sequence[str] = ()) 
 def list_changed_checks(comparison: Comparison) -> Iterator[str]:
     """Yield the checks that changed, by group, evaluator and change."""
     changed = [
-        _line(f"{group}: {evaluator} {change}: {list_case_names(cases, _cell)}")
+        _line(f"{group}: {evaluator} {change}: {list_first_names(cases, _cell)}")
         for group, evaluator, change, cases in baseline_text.group_changes(comparison)
     ]
     yield from truncate.truncate_list(changed, MAX_ITEMS)
@@ -336,12 +336,11 @@ def _list_lost(causes: Causes, *, colour: bool) -> Iterator[str]:
 
 
 def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterator[str]:
-    """Yield cases by evaluator and reason; a long reason keeps its first and last lines."""
+    """Yield cases by evaluators and reason; a long reason keeps its first and last lines."""
     groups = list(group_by_reason(results).items())
-    for (config, evaluator, reason), cases in groups[:MAX_ITEMS]:
-        name = (
-            f"{_cell(evaluator)} of {_cell(format_path(config))}" if several else _cell(evaluator)
-        )
+    for (config, evaluators, reason), cases in groups[:MAX_ITEMS]:
+        names = list_first_names(evaluators, _cell)
+        name = f"{names} of {_cell(format_path(config))}" if several else names
         first, *others = truncate.truncate_lines(split_lines(reason), MAX_LINES) or ("",)
         yield f"{name} ({format_case_names(cases, _cell)}): {_line(first)}"
         yield from (f"  {truncate.middle(line, MAX_WIDTH)}" for line in others)

@@ -38,7 +38,7 @@ from agentci.reports.outcomes import (
     list_case_outcomes,
     rank_problem,
 )
-from agentci.reports.report_format import MAX_NAMES, filter_by_status, list_case_names
+from agentci.reports.report_format import MAX_NAMES, filter_by_status, list_first_names
 
 NEW_TITLE: Final = "New failures"
 LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
@@ -138,7 +138,7 @@ class Cause(Struct, frozen=True, kw_only=True):
             return ""
         count = len(self.similar)
         verb = "fails" if count == 1 else "fail"
-        names = list_case_names(self.similar, write)
+        names = list_first_names(self.similar, write)
         return (
             f"{format_count(count, 'more case')} {verb} the same checks "
             f"with other calls or answers: {names}"
@@ -177,7 +177,7 @@ class LostChecks(Struct, frozen=True, kw_only=True):
         Args:
             write: escapes the id of a case.
         """
-        names = list_case_names(self.cases, write)
+        names = list_first_names(self.cases, write)
         is_counted = self.checks == len(self.cases) <= MAX_NAMES
         return names if is_counted else f"{format_count(self.checks, 'check')}: {names}"
 
@@ -186,7 +186,7 @@ class LostChecks(Struct, frozen=True, kw_only=True):
         if not self.changed:
             return ""
         verb = "has" if len(self.changed) == 1 else "have"
-        names = list_case_names(self.changed, write)
+        names = list_first_names(self.changed, write)
         return f"{len(self.changed):,} of these cases {verb} a changed answer: {names}"
 
 

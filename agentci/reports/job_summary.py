@@ -344,10 +344,10 @@ def _errors(errored: Sequence[CheckResult], *, several: bool) -> sections.Sectio
         title="### Errored checks\n\n",
         noun="error",
         blocks=(
-            f"{sections.format_evaluator_name(config, evaluator, several=several)}: "
+            f"{sections.format_evaluator_names(config, evaluators, several=several)}: "
             f"{report_format.format_case_names(cases, markdown_code)}\n\n"
             f"{markdown_fence(truncate.middle(reason, MAX_FENCE))}\n"
-            for (config, evaluator, reason), cases in groups.items()
+            for (config, evaluators, reason), cases in groups.items()
         ),
         total=len(groups),
     )

@@ -287,19 +287,24 @@ def format_counts(report: Report) -> str:
 
 def group_by_reason(
     results: Sequence[CheckResult],
-) -> dict[tuple[str, str, str], list[CaseSummary]]:
-    """Group cases by config, evaluator and headline; errored ones by their cause.
+) -> dict[tuple[str, tuple[str, ...], str], list[CaseSummary]]:
+    """Group cases by config, evaluators and headline; errored ones by their cause.
+
+    Evaluators that say the same of a case are together: what is wrong with its run is one problem.
 
     Returns:
-        The cases by config, evaluator and headline of the first of them.
+        The cases by config, evaluators and headline of the first of them.
     """
-    groups: dict[tuple[str, str, str], list[CaseSummary]] = {}
-    headlines: dict[tuple[str, str, str], str] = {}
+    found: dict[tuple[str, str, tuple[str | None, ...]], list[CheckResult]] = {}
     for result in results:
-        headline = format_headline(result)
-        key = find_error_key(result) if result.status == "errored" else headline
-        first = headlines.setdefault((result.config, result.evaluator.name, key), headline)
-        groups.setdefault((result.config, result.evaluator.name, first), []).append(result.case)
+        reason = find_error_key(result) if result.status == "errored" else format_headline(result)
+        found.setdefault((result.config, reason, case_key(result.case)), []).append(result)
+    groups: dict[tuple[str, tuple[str, ...], str], list[CaseSummary]] = {}
+    headlines: dict[tuple[str, tuple[str, ...], str], str] = {}
+    for (config, reason, _), same in found.items():
+        names = tuple(dict.fromkeys(each.evaluator.name for each in same))
+        first = headlines.setdefault((config, names, reason), format_headline(same[0]))
+        groups.setdefault((config, names, first), []).append(same[0].case)
     return groups
 
 
@@ -309,17 +314,16 @@ def format_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str])
     Args:
         write: escapes a case id for the report format.
     """
-    return (
-        f"{format_count(len(cases), 'case')}: {list_case_names([case.id for case in cases], write)}"
-    )
+    names = list_first_names([case.id for case in cases], write)
+    return f"{format_count(len(cases), 'case')}: {names}"
 
 
-def list_case_names(ids: Sequence[str], write: Callable[[str], str]) -> str:
+def list_first_names(names: Sequence[str], write: Callable[[str], str]) -> str:
     """Format the first names, like ``format_case_names``."""
-    names = [write(case) for case in ids[:MAX_NAMES]]
-    if len(ids) > MAX_NAMES:
-        names.append(truncate.format_omitted(len(ids) - MAX_NAMES))
-    return ", ".join(names)
+    shown = [write(name) for name in names[:MAX_NAMES]]
+    if len(names) > MAX_NAMES:
+        shown.append(truncate.format_omitted(len(names) - MAX_NAMES))
+    return ", ".join(shown)
 
 
 def list_cases(results: Sequence[CheckResult]) -> tuple[CaseSummary, ...]:

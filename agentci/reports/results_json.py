@@ -439,6 +439,7 @@ class GateJson(_Json, kw_only=True):
     uncovered: Annotated[
         tuple[str, ...], _about("Ids of the eval cases without a matching recorded run.")
     ]
+    missing: Annotated[tuple[str, ...], _about("Those of them that need one.")] = ()
     unmatched: Annotated[
         tuple[str, ...],
         _about("Names of the recorded runs without an eval case, if there are eval cases."),

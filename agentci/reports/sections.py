@@ -53,7 +53,7 @@ from agentci.reports.report_format import (
     group_by_reason,
     has_several_configs,
     is_invalid_input,
-    list_case_names,
+    list_first_names,
     list_reasons,
 )
 
@@ -237,10 +237,10 @@ def _find_policy(report: Report, config: str) -> GatePolicy:
     return policies.get(config, GatePolicy())
 
 
-def format_evaluator_name(config: str, evaluator: str, *, several: bool) -> str:
-    """Format an evaluator's name, with its config where there are several."""
+def format_evaluator_names(config: str, evaluators: Sequence[str], *, several: bool) -> str:
+    """Format the names of evaluators, with their config where there are several."""
     suffix = f" ({markdown_code(format_path(config))})" if several else ""
-    return f"{markdown_code(evaluator)}{suffix}"
+    return f"{list_first_names(evaluators, markdown_code)}{suffix}"
 
 
 def make_problems_section(problems: Sequence[Problem], report: Report) -> Section:
@@ -406,7 +406,7 @@ def _render_check(check: FailedCheck, *, several: bool) -> str:
     evaluator = check.result.evaluator
     before = f" {check.before} \N{RIGHTWARDS ARROW}" if check.before else ""
     note = f"; {check.note}" if check.note else ""
-    name = format_evaluator_name(check.result.config, evaluator.name, several=several)
+    name = format_evaluator_names(check.result.config, [evaluator.name], several=several)
     name += "" if evaluator.required else ADVISORY
     reason = check.reason or ("no score" if check.result.score is None else "")
     why = f": {markdown_prose(reason)}" if reason else ""
@@ -459,7 +459,7 @@ def make_fallen_scores_section(report: Report, report_url: str) -> Section:
 def make_fixed_section(report: Report, report_url: str) -> Section:
     """Make the folded section of the cases that failed in the baseline and pass now."""
     fixed = [each.summary.id for each in list_case_outcomes(report) if each.state == "fixed"]
-    names = list_case_names(fixed, lambda case: format_case_link(case, report_url))
+    names = list_first_names(fixed, lambda case: format_case_link(case, report_url))
     section = Section(
         name="comparison",
         title="",
@@ -480,9 +480,9 @@ def make_skips_section(report: Report) -> Section:
         title="",
         noun="skip reason",
         blocks=(
-            f"- {format_evaluator_name(config, evaluator, several=several)}: "
+            f"- {format_evaluator_names(config, evaluators, several=several)}: "
             f"{markdown_prose(reason)} ({format_case_names(cases, markdown_code)})\n"
-            for (config, evaluator, reason), cases in groups.items()
+            for (config, evaluators, reason), cases in groups.items()
         ),
         total=len(groups),
     )

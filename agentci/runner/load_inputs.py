@@ -54,7 +54,7 @@ from agentci.runner.suite_files import LoadedSuite, find_eval_sets
 
 MAX_DATASET_BYTES: Final = 64 * 1024**2
 MAX_NAME_LENGTH: Final = 40
-MAX_QUESTION_LENGTH: Final = 60
+MAX_QUESTION: Final = 60
 MAX_LISTED_RUNS: Final = 5
 # What is read of a file to see whether it has eval cases, or names their file.
 MAX_START_BYTES: Final = 64 * 1024
@@ -142,25 +142,58 @@ def _find_matcher_problems(suite: Suite, eval_set: EvalSet | None) -> Iterator[P
             )
 
 
-def find_uncovered_problems(
-    uncovered: Sequence[EvalCase], questions: Sequence[str]
+def find_coverage_problems(
+    uncovered: Sequence[EvalCase], unmatched: Sequence[CaseSummary]
 ) -> Iterator[Problem]:
-    """Warn about eval cases without a trace.
+    """Name the eval cases without a run, and the runs without an eval case that they do not name.
 
     Args:
-        questions: the first user messages of the traces without an eval case.
+        unmatched: as ``find_unmatched_runs`` returns.
     """
-    comparisons = len(uncovered) * len(questions)
+    asked = {each.id: each.dialogue[0].question for each in unmatched if each.dialogue}
+    closest = _find_closest_questions(uncovered, tuple(dict.fromkeys(asked.values())))
+    others = [each for each in unmatched if asked.get(each.id) not in closest.values()]
+    yield from _find_uncovered_problems(uncovered, closest)
+    yield from _find_unmatched_problems(others)
+
+
+def _find_closest_questions(
+    uncovered: Sequence[EvalCase], questions: Sequence[str]
+) -> Mapping[str, str]:
+    """Find which run without an eval case asks something similar to an eval case without a run.
+
+    Args:
+        questions: the first user messages of the runs without an eval case.
+
+    Returns:
+        By id of an eval case, the most similar question; none if there are too many to compare.
+    """
+    if len(uncovered) == 1 == len(questions):
+        return {uncovered[0].id: questions[0]}
+    if len(uncovered) * len(questions) > MAX_COMPARISONS:
+        return {}
+    closest = ((each.id, _find_closest(each.turns[0].user_text, questions)) for each in uncovered)
+    return {case_id: question for case_id, question in closest if question}
+
+
+def _find_uncovered_problems(
+    uncovered: Sequence[EvalCase], closest: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Warn about eval cases without a recorded run.
+
+    Args:
+        closest: as ``_find_closest_questions`` returns.
+    """
     for eval_case in uncovered:
-        closest = ""
-        if comparisons <= MAX_COMPARISONS:
-            closest = _find_closest(eval_case.turns[0].user_text, questions)
+        name = truncate.short(eval_case.id, MAX_NAME_LENGTH)
+        question = truncate.short(" ".join(closest.get(eval_case.id, "").split()), MAX_QUESTION)
         yield Problem(
-            message=f"no trace matches eval case `{truncate.short(eval_case.id, MAX_NAME_LENGTH)}`",
+            message=f"no recorded run matches eval case `{name}`",
             place=eval_case.place,
-            hint="traces are matched by their first user message"
-            + (f' (closest: "{closest}")' if closest else "")
-            + "; `gate: {on_skip: fail}` fails the gate if a case has no trace",
+            hint=f'if its question changed to "{question}", correct `input`; else record the case'
+            if question
+            else "runs are matched by their first user message; record the case, or select others "
+            "with --case",
             severity="warning",
         )
 
@@ -178,7 +211,7 @@ def find_unmatched_runs(
     return tuple(case for case in cases if case.eval_case_id is None and not case.unusable_reason)
 
 
-def find_unmatched_problems(unmatched: Sequence[CaseSummary]) -> Iterator[Problem]:
+def _find_unmatched_problems(unmatched: Sequence[CaseSummary]) -> Iterator[Problem]:
     """Name the runs that ``find_unmatched_runs`` found: a warning if they name an eval case."""
     if not unmatched:
         return
@@ -270,12 +303,15 @@ def find_uncompared_problems(
 
 
 def _find_closest(text: str, questions: Sequence[str]) -> str:
-    """The question most similar to ``text``, on one short line; empty if none is similar."""
+    """The question most similar to ``text``; empty if none is similar."""
     from difflib import get_close_matches  # noqa: PLC0415 (most runs do not need it)
 
-    one_line = (" ".join(each.split()) for each in (text, *questions))
-    question, *known = (truncate.short(each, MAX_QUESTION_LENGTH) for each in one_line)
-    return next(iter(get_close_matches(question, known, n=1)), "")
+    def shorten(question: str) -> str:
+        return truncate.short(" ".join(question.split()), MAX_QUESTION)
+
+    known = {shorten(each): each for each in reversed(questions)}
+    found = get_close_matches(shorten(text), known, n=1)
+    return known[found[0]] if found else ""
 
 
 def find_input_files(

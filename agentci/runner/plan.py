@@ -33,12 +33,11 @@ from agentci.runner.gate_snapshot import make_gate
 from agentci.runner.load_configs import load_suites, make_no_case_error
 from agentci.runner.load_inputs import (
     RecordedRuns,
+    find_coverage_problems,
     find_expectation_problems,
     find_input_files,
     find_uncompared_problems,
-    find_uncovered_problems,
     find_unknown_cases,
-    find_unmatched_problems,
     find_unmatched_runs,
     find_unread_eval_set,
     load_eval_set,
@@ -361,18 +360,12 @@ def _plan_recordings(
     checks = tuple(_drop_inapplicable(selected))
     problems.update(dict.fromkeys((*source.loaded.notices, *runs.broken, *runs.problems)))
     unmatched = find_unmatched_runs(source.eval_set, source.dataset, _list_cases(selected))
-    problems.update(dict.fromkeys(find_unmatched_problems(unmatched)))
     uncovered = tuple(
         each
         for each in matching.unmatched
-        if _is_selected(each.id, settings.cases) and _is_whole(runs, services)
+        if suite.evaluators and _is_selected(each.id, settings.cases) and _is_whole(runs, services)
     )
-    questions = dict.fromkeys(
-        check.case.dialogue[0].question
-        for check in checks
-        if uncovered and check.case.dialogue and check.case.eval_case_id is None
-    )
-    problems.update(dict.fromkeys(find_uncovered_problems(uncovered, tuple(questions))))
+    problems.update(dict.fromkeys(find_coverage_problems(uncovered, unmatched)))
     problems.update(dict.fromkeys(find_expectation_problems(suite, source.eval_set)))
     gate = make_gate(
         suite,
@@ -387,7 +380,13 @@ def _plan_recordings(
     lost = () if source.known_ids or not is_own else tuple(matching.without_eval_set)
     uncompared = find_uncompared_problems(suite, lost, source.unread_eval_set)
     problems.update(dict.fromkeys(uncompared))
-    gate = replace(gate, unmatched=(*(each.id for each in unmatched), *lost))
+    # A file that `--eval-set` names may be for more runs than these.
+    are_needed = not settings.eval_sets or unmatched
+    gate = replace(
+        gate,
+        missing=gate.uncovered if are_needed else (),
+        unmatched=(*(each.id for each in unmatched), *lost),
+    )
     return PlannedSuite(gate=gate, checks=checks)
 
 
@@ -510,7 +509,7 @@ def _match_cases(
     """The cases of a config: its traces, and eval cases and dataset rows without a trace."""
     matching = runs.matcher
     if source.dataset is None:
-        yield from map(matching.make_case, runs.list_traces())
+        yield from matching.make_cases(runs.list_traces())
         # The runs of the base commit need not have cases that were added since.
         if source.workspace is services.workspace and _is_whole(runs, services):
             yield from matching.make_missing_cases()

@@ -73,24 +73,43 @@ class TestGate:
         assert _run(tmp_path, TRAJECTORY, CODE, **given).code == 0
         assert _run(tmp_path, TRAJECTORY, CODE, more="gate: {on_skip: fail}", **given).code == 1
 
-    def test_eval_case_without_trace_fails_gate_if_configured(self, tmp_path: Path) -> None:
+    def test_eval_case_without_trace_fails_gate_unless_allowed(self, tmp_path: Path) -> None:
         eval_cases = json.loads(eval_set())
         eval_cases["eval_cases"] += json.loads(eval_set("And in Rome?", case="rome"))["eval_cases"]
-        ran = _run(tmp_path, TRAJECTORY, eval_cases=json.dumps(eval_cases))
-        assert (ran.code, _statuses(ran)) == (0, {"tool_trajectory_avg_score": "passed"})
-        assert "no trace matches eval case `rome`" in ran.out
-        strict = _run(
-            tmp_path, TRAJECTORY, eval_cases=json.dumps(eval_cases), more="gate: {on_skip: fail}"
-        )
-        assert strict.code == 1
+        given: dict[str, Any] = {"eval_cases": json.dumps(eval_cases)}
+        ran = _run(tmp_path, TRAJECTORY, **given)
+        assert (ran.code, _statuses(ran)) == (1, {"tool_trajectory_avg_score": "passed"})
+        assert "no recorded run matches eval case `rome`; runs are matched by their" in ran.out
+        assert "Quality gate failed: 1 eval case without a recorded run: rome" in ran.out
+        allowed = _run(tmp_path, TRAJECTORY, more="gate: {on_missing: allow}", **given)
+        assert allowed.code == 0
+        case = ran.results["results"][0]["case"]
+        assert run_agentci(["run", "--case", case], cwd=tmp_path).code == 0
 
-    def test_missing_trace_names_closest_question(self, tmp_path: Path) -> None:
+    def test_eval_set_of_options_may_have_cases_of_other_traces(self, tmp_path: Path) -> None:
         eval_cases = json.loads(eval_set())
         eval_cases["eval_cases"] += json.loads(eval_set("And in Rome?", case="rome"))["eval_cases"]
-        questions = ("And in  Romes?", "Who?")
+        _run(tmp_path, TRAJECTORY, eval_cases=json.dumps(eval_cases))
+        arguments = ["run", "--metric", "tool_trajectory_avg_score"]
+        arguments += ["--traces", "trace-1.json", "--eval-set", "eval_cases.json"]
+        (tmp_path / "eval_config.yaml").unlink()
+        ran = run_agentci(arguments, cwd=tmp_path)
+        assert (ran.code, _statuses(ran)) == (0, {"tool_trajectory_avg_score": "passed"})
+        assert "warning: no recorded run matches eval case `rome`" in ran.out
+        (tmp_path / "trace-2.json").write_text(otlp("And in Romes?", trace=2))
+        ran = run_agentci([*arguments, "--traces", "trace-2.json"], cwd=tmp_path)
+        assert ran.code == 1
+        assert "Quality gate failed: 1 eval case without a recorded run: rome" in ran.out
+
+    def test_changed_question_fails_gate_and_is_named(self, tmp_path: Path) -> None:
+        eval_cases = json.loads(eval_set())
+        eval_cases["eval_cases"] += json.loads(eval_set("And in Rome?", case="rome"))["eval_cases"]
+        questions = ("What is the weather in Paris?", "And in  Romes?", "Who?")
         traces = {f"trace-{i}.json": otlp(each, trace=i) for i, each in enumerate(questions, 1)}
         ran = _run(tmp_path, TRAJECTORY, eval_cases=json.dumps(eval_cases), traces=traces)
-        assert 'matched by their first user message (closest: "And in Romes?")' in ran.out
+        assert ran.code == 1
+        assert 'eval case `rome`; if its question changed to "And in Romes?", correct' in ran.out
+        assert "1 recorded run matches no eval case: `Who?`" in ran.out
 
     def test_missing_turn_fails_check_despite_full_score(self, tmp_path: Path) -> None:
         eval_cases = json.loads(eval_set())

@@ -176,16 +176,16 @@ class TestShard:
 
     def test_shard_does_not_report_unmatched_eval_cases(self, folder: Path) -> None:
         config = folder / "evals" / "eval_config.yaml"
-        config.write_text(f"{CONFIG}gate: {{on_skip: fail}}\n")
+        config.write_text(CONFIG)
         (folder / "evals" / "golden.json").write_text(_golden(["Nowhere", "Atlantis"]))
         for city in CITIES[1:]:
             (folder / "evals" / "recordings" / f"{city.lower()}.json").unlink()
         whole = run_agentci(["run", "evals/eval_config.yaml"], cwd=folder)
         assert whole.code == 1
-        assert "eval cases without a matching trace" in whole.out
+        assert "eval cases without a recorded run" in whole.out
         for index in EVERY:
             ran = run_agentci(["run", str(config), "--shard", f"{index}/3"], cwd=folder)
-            assert "eval cases without a matching trace" not in ran.out.partition("Problems")[0]
+            assert "eval cases without a recorded run" not in ran.out.partition("Problems")[0]
 
     def test_shard_of_only_skipped_checks_exits_zero(self, folder: Path) -> None:
         (folder / "evals" / "another.eval.yaml").unlink()
@@ -232,7 +232,9 @@ class TestMergedShards:
     @pytest.mark.parametrize("fail_on", ["never", "error", "failed"])
     def test_gate_applies_to_merged_result(self, folder: Path, fail_on: str) -> None:
         """A pass rate below the threshold in one shard may suffice in the whole run."""
-        (folder / "evals" / "eval_config.yaml").write_text(f"{CONFIG}gate: {{min_pass_rate: 0.6}}")
+        (folder / "evals" / "eval_config.yaml").write_text(
+            f"{CONFIG}gate: {{min_pass_rate: 0.6, on_missing: allow}}\n"
+        )
         codes = [_run(folder, f"{index}/3").code for index in EVERY]
         assert 1 in codes
         ran = run_agentci(["merge", "out", "--fail-on", fail_on], cwd=folder)

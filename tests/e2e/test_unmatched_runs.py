@@ -79,4 +79,4 @@ def test_broken_file_is_reported_without_the_cases_that_it_may_have(tmp_path: Pa
     ran = run_agentci(["run"], cwd=tmp_path)
     assert ran.code == 2
     assert [severity for severity, _ in list_problems(ran)] == ["error"]
-    assert "without a matching trace" not in ran.out
+    assert "without a recorded run" not in ran.out

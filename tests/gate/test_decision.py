@@ -12,6 +12,7 @@ from agentci.gate.decision import (
     compute_totals,
     decide,
     decide_shard,
+    find_coverage,
     group_results_by_policy,
 )
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
@@ -457,20 +458,36 @@ class TestSeveralConfigs:
 
 
 class TestUnmatchedEvalCases:
-    def test_unmatched_eval_cases_are_reported(self) -> None:
-        decision = _decide(_results(passed=1), coverage=Coverage(uncovered=3))
+    def test_eval_cases_without_a_run_fail_unless_allowed(self) -> None:
+        decision = _decide(_results(passed=1), coverage=Coverage(missing=("a", "b")))
+        assert (decision.passed, decision.exit_code) == (False, 1)
+        assert decision.reasons == ("2 eval cases without a recorded run: a, b",)
+        decision = _decide(_results(passed=1), coverage=Coverage(allowed=("a",)))
         assert decision.passed
-        note = "3 eval cases without a matching trace"
-        assert (decision.reasons, decision.notes) == (("1 check passed",), (note,))
+        assert decision.notes == ("1 eval case without a recorded run: a",)
 
-    def test_unmatched_eval_case_fails_with_on_skip_fail(self) -> None:
-        coverage = Coverage(uncovered=1, unmatched=2)
+    def test_runs_without_an_eval_case_fail_with_on_skip_fail(self) -> None:
+        coverage = Coverage(allowed=("a",), unmatched=2)
         decision = _decide(_results(passed=1), GateThresholds(on_skip="fail"), coverage=coverage)
         assert decision.exit_code == 1
-        assert decision.reasons == (
-            "1 eval case without a matching trace",
-            "2 recorded runs without an eval case",
-        )
+        assert decision.reasons == ("2 recorded runs without an eval case",)
+
+    def test_eval_case_that_configs_share_needs_a_run_in_one_of_them(self) -> None:
+        def gate(config: str, *uncovered: str, digest: str = "1") -> Gate:
+            eval_cases = {"a": digest, "b": digest}
+            return Gate(
+                config=config,
+                policy=GatePolicy(),
+                evaluators=(),
+                uncovered=uncovered,
+                missing=uncovered,
+                eval_cases=eval_cases,
+            )
+
+        assert find_coverage([gate("one", "a"), gate("two", "b")]) == Coverage()
+        assert find_coverage([gate("one", "a"), gate("two", "a", "b")]).missing == ("a",)
+        other = gate("two", digest="2")
+        assert find_coverage([gate("one", "a", "b"), other]).missing == ("a", "b")
 
 
 class TestReasons:

@@ -37,6 +37,7 @@ STRICTEST_FIRST = {
     "on_skip": ("fail", "allow"),
     "on_empty": ("fail", "allow"),
     "on_turn_mismatch": ("fail", "allow"),
+    "on_missing": ("fail", "allow"),
     "on_removed": ("fail", "warn", "allow"),
     "on_loosened": ("fail", "warn"),
     "source": ("base", "head"),

@@ -17,6 +17,7 @@ import pytest
 
 from agentci.model.trace import Trace
 from agentci.model.values import Place
+from agentci.record.recorder import find_last_line
 from examples.agents.mock_model import MockModel, mock_model
 from tests._util.http.servers import Answer, script, serve
 from tests.helpers.support import ROOT, run_agentci
@@ -212,6 +213,18 @@ def test_crash_of_all_cases_is_explained_by_exit_code_and_last_line(
 
 
 @pytest.mark.parametrize(
+    "output",
+    [
+        "Traceback (most recent call last):\n  File 'a.py'\nError: no\tkey\n\n",
+        "a.mjs:1\nthrow x\n^\n\nError: no key\n    at a.mjs:3:1\n\nNode.js v20.1.0\n",
+        "Error: no key\n    at f (a.mjs:1:7) {\n  code: 1\n}\n\nNode.js v24.1.0\n",
+    ],
+)
+def test_last_line_of_a_crash_is_its_message(output: str) -> None:
+    assert find_last_line(output) == "Error: no key"
+
+
+@pytest.mark.parametrize(
     ("variable", "module", "message"),
     [
         ("AWS_BEARER_TOKEN_BEDROCK", "", "Amazon Bedrock are not recorded, as they are signed"),
@@ -340,6 +353,8 @@ def test_failing_command_is_reported_although_its_turns_are_complete(
             "cannot start `./nothing`: no such program (check the",
         ),
         (["record", "--", "true a b"], "no such program (remove the quotes around the command"),
+        (["record", "--timeout", "0", "--", "true"], "is not a number of seconds above 0: '0'"),
+        (["record", "--timeout", "1m", "--", "true"], "(write seconds, as in `--timeout 120`)"),
         (["record", "--", ""], "cannot start ``: it has no name (check the name"),
         (["record", "--", "."], "cannot start `.`: it is a folder (name a program, as in `python"),
         (

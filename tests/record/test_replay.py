@@ -38,6 +38,7 @@ from tests.record.recorded import (
 )
 
 REQUESTS = "traces/recorded.requests"
+COMMENT = "agentci-results/comment.md"
 FAILED = "traces/.failed/recorded.jsonl"
 QUESTIONS = ("What is the weather in Oslo and Rome?", "Thanks")
 SDK_AGENT = """
@@ -300,6 +301,7 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
     ran = run_agentci(["run"], cwd=gated)
     assert warning in ran.out
     reason = "The recorded run is not complete: the command exited with code 1 before it called a"
+    reason += " model: RuntimeError: no settings; record it again; run `agentci show"
     assert ran.results["results"][0]["reason"].startswith(reason)
     assert run_agentci(["show", OUT], cwd=gated).err == warning
     assert replay(gated, "chat", options=OPTIONS).code == 0
@@ -349,6 +351,9 @@ def test_case_that_fails_to_record_fails_the_gate_and_can_be_replayed(
     model.fail_next.append(500)
     assert record(gated, model, "chat", options=OPTIONS).code == 3
     assert find_statuses(gated) == (3, {"a": "errored", "b": "passed"})
+    assert (
+        "not complete: Chat Completions answered 500 failure" in run_agentci(["run"], cwd=gated).out
+    )
     assert replay(gated, "chat", options=OPTIONS).code == 0
     assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
 
@@ -376,11 +381,13 @@ def test_run_without_cases_that_fails_is_an_error(tmp_path: Path, model: MockMod
     ("cases", "reason"),
     [
         pytest.param([*CASES, ("c", "New")], "No run of this eval case was recorded", id="added"),
-        pytest.param([CASES[0], ("c", "Second")], "No run of this eval case", id="renamed"),
-        pytest.param([("c", "First"), ("d", "Second")], "No run of this", id="all renamed"),
+        pytest.param(
+            [CASES[0], ("c", "Second")], "eval case 'b', whose id is now 'c'", id="renamed"
+        ),
+        pytest.param([("c", "First"), ("d", "Second")], "whose id is now 'd'", id="all renamed"),
         pytest.param([CASES[0], ("b", "Edited")], "recorded with another input", id="edited"),
         pytest.param([CASES[0]], "recorded for eval case 'b', which does not exist", id="removed"),
-        pytest.param([CASES[0], ("bb", "Second")], "(did you mean 'bb'?)", id="another id"),
+        pytest.param([CASES[0], ("bb", "Other")], "(did you mean 'bb'?)", id="another id"),
     ],
 )
 def test_cases_that_changed_since_they_were_recorded_fail_the_gate(
@@ -392,7 +399,38 @@ def test_cases_that_changed_since_they_were_recorded_fail_the_gate(
     errored = [each for each in ran.results["results"] if each["status"] == "errored"]
     assert reason in "".join(each["reason"] for each in errored)
     is_first_left = cases[0] == CASES[0]
-    assert run_agentci(["run", "--case", "a"], cwd=gated).code == (0 if is_first_left else 3)
+    assert run_agentci(["run", "--case", "a"], cwd=gated).code == (0 if is_first_left else 2)
+
+
+def test_renamed_eval_case_is_one_error(gated: Path, model: MockModel) -> None:
+    config = (gated / "agentci.yaml").read_text()
+    (gated / "agentci.yaml").write_text(config.replace("[{no_", "[{max_words: 99}, {no_"))
+    write_cases(gated / "cases.yaml", [CASES[0], ("c", "Second")])
+    ran = run_agentci(["run"], cwd=gated)
+    assert (ran.code, len(ran.results["results"])) == (3, 4)
+    errors = ran.out.partition("Errored checks\n")[2].partition("\n\n")[0].splitlines()
+    reason = "The run was recorded as eval case 'b', whose id is now 'c'; record it again"
+    shown = f"  max_words, no_secrets (1 case: c): {reason}; run `agentci show {OUT}`"
+    assert errors == [shown]
+    assert f"`max_words`, `no_secrets`: {reason}; run" in (gated / COMMENT).read_text()
+    # The run of the case's new id is evaluated, and the earlier one has no eval case.
+    assert record(gated, model, "chat", options=(*OPTIONS, "--case", "c")).code == 0
+    assert find_statuses(gated) == (3, {"a": "passed", "b": "errored", "c": "passed"})
+
+
+def test_case_that_takes_too_long_is_stopped(gated: Path, model: MockModel) -> None:
+    program = gated / "agent.py"
+    program.write_text(
+        "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit())\n"
+        "time.sleep(600)\n"
+    )
+    options = (*OPTIONS, "--case", "b", "--timeout", "0.5")
+    ran = record(gated, model, options=options, program=program)
+    message = "the command was stopped after 0.5 s (--timeout) before it called a model"
+    assert (ran.code, message in ran.err, "raise --timeout" in ran.err) == (3, True, True)
+    assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
+    ran = run_agentci(["run"], cwd=gated)
+    assert f"(1 case: b): The recorded run is not complete: {message}; record it" in ran.out
 
 
 def test_recording_may_be_for_the_cases_of_several_configs(gated: Path) -> None:

@@ -153,6 +153,7 @@ def test_gates_include_all_thresholds() -> None:
         policy=own,
         evaluators=("tone", "b"),
         uncovered=("c", "d"),
+        missing=("d",),
         unmatched=("e",),
     )
     report = replace(make_report([make_result("passed")]), gates=(gate,))
@@ -170,12 +171,14 @@ def test_gates_include_all_thresholds() -> None:
             "config": "a.yaml",
             "evaluators": ["tone", "b"],
             "uncovered": ["c", "d"],
+            "missing": ["d"],
             "unmatched": ["e"],
             "policy": {
                 "overall": {**thresholds, "min_score": 0.5},
                 "evaluators": {"tone": {**thresholds, "on_error": "warn"}},
                 "cases": None,
                 "regression": None,
+                "on_missing": "fail",
                 "on_loosened": "warn",
                 "source": "head",
                 "on_removed": "warn",

@@ -1,9 +1,11 @@
 """``agentci record``: run an agent and record what it asks models."""
 
+import math
 import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +43,7 @@ from agentci.record.recorder import (
     NO_CASE,
     RecordedCase,
     RecordOrder,
-    describe_exit,
+    find_last_line,
     record,
 )
 from agentci.record.recording_file import (
@@ -85,7 +87,6 @@ QUESTION_HINT: Final = (
 REPLAY_HINT: Final = "record again with a key if the change is wanted, or use --replay=fallback"
 OUTPUT_LINES: Final = 10
 MAX_QUESTION: Final = 80
-MAX_LAST_LINE: Final = 200
 MAX_REQUESTS: Final = 3
 NO_INPUT_HINT: Final = (
     f"the case has no `{INPUT_NAME}`, so stdin is empty and {INPUT_VARIABLE} not set"
@@ -105,6 +106,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
         requests: folder with requests and responses; empty for one next to ``out``.
         is_injected: whether Python and Node programs also send the spans of what is installed.
         replay: how to answer from that folder; None to ask the models and write it.
+        timeout: seconds after which a case is stopped, as text; empty for no limit.
     """
 
     command: tuple[str, ...]
@@ -116,6 +118,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
     requests: str = ""
     is_injected: bool = True
     replay: ReplayMode | None = None
+    timeout: str = ""
 
 
 class Recording(Struct, frozen=True, kw_only=True):
@@ -200,6 +203,7 @@ def make_recording(
         report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
         keep=keep,
         is_stopped=interruption.is_requested,
+        timeout=_parse_timeout(options.timeout),
     )
     found = record(order)
     if options.replay is not None:
@@ -247,6 +251,14 @@ def _check_command(options: RecordOptions) -> None:
         message = f"`{INPUT_PLACE}` in the command needs cases"
         hint = f"add --cases FILE, or write the input itself instead of `{INPUT_PLACE}`"
         raise InputError.from_message(message, hint=hint)
+
+
+def _parse_timeout(text: str) -> float | None:
+    with suppress(ValueError):
+        if not text or 0 < float(text) < math.inf:
+            return float(text) if text else None
+    message = f"the time limit of a case is not a number of seconds above 0: {quote_name(text)}"
+    raise InputError.from_message(message, hint="write seconds, as in `--timeout 120`")
 
 
 def _find_mistaken_placeholder(options: RecordOptions) -> str:
@@ -444,7 +456,7 @@ def _format_problems(found: RecordedCase, problems: Sequence[Problem], outputs: 
     printed = found.output.strip().splitlines()[-OUTPUT_LINES:]
     # The message of a crash has the last line.
     is_shown = found.has_activity or len(printed) > 1
-    if found.exit_code and is_shown and found.output not in outputs:
+    if found.end.code and is_shown and found.output not in outputs:
         outputs.add(found.output)
         lines += [f"  {escape_for_log_line(line)}" for line in printed]
     return "".join(f"{line}\n" for line in lines)
@@ -459,16 +471,16 @@ def _find_problems(found: RecordedCase) -> Iterator[Problem]:
         yield Problem(message=f"{name}injection failed: {error}", severity="note")
     if found.misses:
         yield Problem(message=f"{name}{found.misses[0]}", hint=REPLAY_HINT)
-    elif found.exit_code and not found.has_activity:
-        lines = found.output.strip().splitlines()
-        last = f": {short(lines[-1].strip(), MAX_LAST_LINE)}" if lines else ""
-        message = f"{name}the command {describe_exit(found.exit_code)} before it called a model"
-        yield Problem(message=f"{message}{last}", hint=_explain_crash(found))
+    elif found.end.code and not found.has_activity:
+        line = find_last_line(found.output)
+        message = f"{name}the command {found.end.describe()} before it called a model"
+        message += f": {line}" if line else ""
+        yield Problem(message=message, hint=_explain_crash(found))
         return
-    elif found.summary.missing and found.exit_code is not None:
+    elif found.summary.missing and found.end.code is not None:
         yield Problem(message=f"{name}no complete turn: {_explain(found)}")
-    if found.exit_code:
-        yield Problem(message=f"{name}the command {describe_exit(found.exit_code)}")
+    if found.end.code:
+        yield Problem(message=f"{name}the command {found.end.describe()}")
 
 
 def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
@@ -491,7 +503,9 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
 def _explain_crash(found: RecordedCase) -> str:
     """Return what may help a command that failed before it called a model."""
     hints: list[str] = []
-    if found.other_requests:
+    if found.end.limit is not None:
+        hints.append("raise --timeout if the agent needs longer")
+    elif found.other_requests:
         hints.append(f"it sent only {', '.join(found.other_requests[:MAX_REQUESTS])}")
     elif found.unrecorded:
         hints.append(f"if it did call one, {found.unrecorded}; {SPANS_HINT}")
@@ -550,4 +564,4 @@ def _explain_keys(found: RecordedCase) -> str:
 def _find_exit_code(found: Sequence[RecordedCase]) -> int:
     if any(each.summary.missing or each.incomplete for each in found):
         return EXIT_INCOMPLETE
-    return EXIT_FAILED if any(each.exit_code for each in found) else 0
+    return EXIT_FAILED if any(each.end.code for each in found) else 0

@@ -22,9 +22,9 @@ from agentci.gate.comparison import find_regression_reasons
 from agentci.gate.decision import (
     GateReason,
     compute_totals,
-    count_coverage,
     decide,
     decide_shard,
+    find_coverage,
     group_results_by_policy,
 )
 from agentci.gate.policy_changes import choose_fail_on, find_policy_reasons
@@ -332,7 +332,7 @@ def _make_decision(
     return decide(
         groups,
         problems=plan.problems,
-        coverage=count_coverage(plan.gates),
+        coverage=find_coverage(plan.gates),
         complete=complete,
         fail_on=fail_on,
         also=reasons,

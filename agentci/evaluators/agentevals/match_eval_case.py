@@ -112,12 +112,42 @@ class EvalCaseMatcher:
 
         Otherwise the checks of that case would be missing without a message.
         """
-        name, known = trace.eval_case_id, self._known_ids
-        if name is None or known is None or name in known:
+        name = self._find_removed_case(trace)
+        if not name or trace.not_captured:
             return trace
-        if trace.not_captured or not trace.asked:
-            return trace
-        return replace(trace, not_captured=_explain_removed_case(name, known))
+        return replace(trace, not_captured=_explain_removed_case(name, self._known_ids or ()))
+
+    def _find_removed_case(self, trace: Trace) -> str:
+        """Return the eval case that a run was recorded for and no config has; else empty."""
+        name, known = trace.eval_case_id or "", self._known_ids
+        return name if trace.asked and known is not None and name not in known else ""
+
+    def make_cases(self, traces: Iterable[Trace]) -> Iterator[Case]:
+        """Make the cases of all traces.
+
+        Those that were recorded for eval cases that no config has any more come last. One that
+        asks what an eval case without a run does belongs to that, which has another id now.
+        """
+        removed: list[Trace] = []
+        for trace in traces:
+            if self._find_removed_case(trace):
+                removed.append(trace)
+            else:
+                yield self.make_case(trace)
+        for trace in removed:
+            asked = (each for each in self.unmatched if digest_input(_ask(each)) == trace.asked)
+            renamed = next(asked, None)
+            yield self.make_case(trace) if renamed is None else self._make_renamed(trace, renamed)
+
+    def _make_renamed(self, trace: Trace, eval_case: EvalCase) -> Case:
+        self._covered.add(eval_case.id)
+        self._are_cases_recorded = True
+        reason = (
+            f"The run was recorded as eval case {quote_name(trace.eval_case_id or '')}, whose id "
+            f"is now {quote_name(eval_case.id)}; record it again"
+        )
+        trace = replace(trace, not_captured=trace.not_captured or reason)
+        return Case(id=self._ids.unique(eval_case.id), trace=trace, expected=eval_case)
 
     def make_missing_cases(self) -> Iterator[Case]:
         """Make the cases that were not recorded from a file with cases, so that they have checks.
@@ -158,7 +188,11 @@ def digest_input(text: str) -> str:
     return blake2b(_normalize_text(text).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
-def _explain_removed_case(name: str, known: AbstractSet[str]) -> str:
+def _ask(eval_case: EvalCase) -> str:
+    return eval_case.turns[0].user_text
+
+
+def _explain_removed_case(name: str, known: Iterable[str]) -> str:
     meant = suggest_name(name, sorted(known))
     return (
         f"The run was recorded for eval case {quote_name(name)}, which does not exist"

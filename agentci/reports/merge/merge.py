@@ -9,7 +9,7 @@ from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, shorten_commit
 from agentci.errors import InputError
 from agentci.gate.comparison import find_regression_reasons
-from agentci.gate.decision import compute_totals, count_coverage, decide, group_results_by_policy
+from agentci.gate.decision import compute_totals, decide, find_coverage, group_results_by_policy
 from agentci.gate.policy_changes import (
     add_fail_on,
     choose_fail_on,
@@ -247,7 +247,7 @@ def merge_reports(
         decision=decide(
             group_results_by_policy(gates, results),
             problems=problems,
-            coverage=count_coverage(gates),
+            coverage=find_coverage(gates),
             complete=True,
             fail_on=choose_fail_on(policy, fail_on),
             also=(*find_regression_reasons(comparison, gates), *find_policy_reasons(policy)),
