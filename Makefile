@@ -10,6 +10,8 @@ UNITS  := $(addprefix tests/,_util model recordings evaluators config gate repor
 IMAGE  ?= agentci
 EXAMPLE ?= agentevals
 SECONDS ?= 60
+# Tests wait a quarter of their time.
+WORKERS = $(shell $(PYTHON) -c "import os; print(1 + os.cpu_count())")
 
 .DEFAULT_GOAL := help
 # With it, every run of pytest and every worker would compile and rewrite all tests anew.
@@ -59,7 +61,7 @@ ifdef COVERAGE
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 else
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $(WORKERS)
 endif
 
 fuzz: $(VENV)/.fuzz ## fuzz the loaders of foreign input for SECONDS=60, guided by coverage (Linux on x86-64, Python 3.11 to 3.13)
