@@ -199,7 +199,7 @@ def find_no_longer_evaluated(
             yield _make_change(check)
 
 
-def find_fallen_scores(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange]:
+def find_lower_scores(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange]:
     """Yield the checks that pass in both runs with a score that is lower by ``MIN_FALL``."""
     for check in checks:
         before, after = check.before, check.after

@@ -18,8 +18,8 @@ from agentci.gate.check_classes import (
     classify_checks,
     count_classes,
     count_contradicted,
-    find_fallen_scores,
     find_fixed_checks,
+    find_lower_scores,
     find_newly_failing,
     find_no_longer_evaluated,
 )
@@ -197,7 +197,7 @@ def describe_outcome(comparison: EvaluatorComparison) -> str:
 
 NEWLY_FAILING: Final = "newly failing"
 NO_LONGER_EVALUATED: Final = "no longer evaluated"
-SCORE_FELL: Final = "with a lower score"
+LOWER_SCORE: Final = "with a lower score"
 FIXED: Final = "fixed"
 NOT_EVALUATED: Final = "not evaluated"
 
@@ -219,7 +219,7 @@ def list_changes(
     groups = {
         NEWLY_FAILING: sum(len(each.newly_failing) for each in evaluators),
         NO_LONGER_EVALUATED: gone.total(),
-        SCORE_FELL: sum(len(each.score_fell) for each in evaluators),
+        LOWER_SCORE: sum(len(each.lower_score) for each in evaluators),
         FIXED: sum(len(each.fixed) for each in evaluators),
     }
     for name, count in groups.items():
@@ -318,7 +318,7 @@ def _pair_scores(
         after=_mean_or_none([each.after for each in scores]) if is_evaluated else None,
         newly_failing=tuple(find_newly_failing(checks)),
         no_longer_evaluated=tuple(find_no_longer_evaluated(checks, allowed)),
-        score_fell=tuple(find_fallen_scores(checks)),
+        lower_score=tuple(find_lower_scores(checks)),
         fixed=tuple(find_fixed_checks(checks)),
         p_value=None,
         outcome="pass",

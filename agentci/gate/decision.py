@@ -28,11 +28,18 @@ ResultsByPolicy: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]
 
 
 class CheckGroup(Struct, frozen=True):
-    """Required checks that share thresholds; ``prefix`` starts messages about the group."""
+    """Required checks that share thresholds.
+
+    Attributes:
+        prefix: starts messages about the group.
+        part: which of the checks of the config these are, beside others: ``required``, ``other``;
+            empty if they are all, or those of the evaluator that the prefix names.
+    """
 
     prefix: str
     thresholds: GateThresholds
     results: tuple[CheckResult, ...]
+    part: str = ""
 
     def with_status(self, *statuses: Status) -> tuple[CheckResult, ...]:
         """The results of the group that have one of ``statuses``."""
@@ -79,8 +86,9 @@ def _group_config_results(
     def groups(own: Mapping[str, GateThresholds]) -> tuple[CheckGroup, ...]:
         """One group for each evaluator in ``own``, after one group for all other evaluators."""
         others = tuple(result for result in required if result.evaluator.name not in own)
+        part = "other" if own else "required" if len(required) < len(results) else ""
         return (
-            CheckGroup(prefix, policy.overall, others),
+            CheckGroup(prefix, policy.overall, others, part),
             *(
                 CheckGroup(
                     f"{prefix}{name}: ",
@@ -206,17 +214,14 @@ def find_reasons(
 
 def format_pass_summary(results_by_policy: ResultsByPolicy) -> str:
     """The first reason shown when the gate passes."""
-    required = [
-        result
-        for _, results in results_by_policy
-        for result in results
-        if result.evaluator.required
-    ]
+    every = [result for _, results in results_by_policy for result in results]
+    required = [result for result in every if result.evaluator.required]
+    part = "required" if len(required) < len(every) else ""
     passed = sum(result.status == "passed" for result in required)
     total = sum(result.status in SCORED_STATUSES for result in required)
     if passed < total:
-        return f"{passed:,} of {format_count(total, 'check')} passed"
-    return f"{format_count(passed, 'check')} passed"
+        return f"{passed:,} of {_count_evaluated(total, required, part)} passed"
+    return f"{format_count(passed, f'{part} check'.lstrip())} passed"
 
 
 def compute_mean_score(results: Sequence[CheckResult]) -> float | None:
@@ -285,11 +290,16 @@ def _check_pass_rate(group: CheckGroup) -> Iterator[GateReason]:
     if not failed:
         return
     required, rate = group.thresholds.min_pass_rate or 0.0, (scored - failed) / scored
-    text = (
-        f"{group.prefix}{failed:,} of {format_count(scored, 'check')} failed "
-        f"({_format_pass_rate(rate, required)})"
-    )
+    counted = _count_evaluated(scored, group.results, group.part if group.part != "other" else "")
+    of = f"{counted} under the overall min_pass_rate" if group.part == "other" else counted
+    text = f"{group.prefix}{failed:,} of {of} failed ({_format_pass_rate(rate, required)})"
     yield GateReason("failed" if rate < required - TOLERANCE else "remark", text)
+
+
+def _count_evaluated(scored: int, results: Sequence[CheckResult], part: str = "") -> str:
+    """Format ``8 checks``, or ``8 evaluated checks`` if others were skipped or errored."""
+    evaluated = "evaluated" if scored < len(results) else ""
+    return format_count(scored, " ".join(filter(None, (evaluated, part, "check"))))
 
 
 def _format_pass_rate(rate: float, required: float) -> str:
@@ -391,14 +401,22 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
         fails = group.thresholds.on_skip == "fail"
         yield GateReason("failed" if fails else "remark", text, shown_elsewhere=True)
     if errored := group.with_status("errored"):
-        text = (
-            f"{group.prefix}{format_count(len(errored), 'check')} errored"
-            f"{_format_evaluator_names(errored)}"
-        )
+        text = f"{group.prefix}{_describe_errored(errored)}"
         if group.thresholds.on_error == "fail":
             yield GateReason("errored", text)
         else:
             yield GateReason("remark", f"{text}; reported only (on_error: warn)")
+
+
+def _describe_errored(errored: Sequence[CheckResult]) -> str:
+    """Count checks, and cases with errors of several; name evaluators, or the cases if fewer."""
+    count = format_count(len(errored), "check")
+    cases = list(dict.fromkeys(result.case.id for result in errored))
+    if len(cases) < len(errored):
+        count += f" of {format_count(len(cases), 'case')}"
+    if len(cases) >= len({result.evaluator.name for result in errored}):
+        return f"{count} errored{_format_evaluator_names(errored)}"
+    return f"{count} errored ({', '.join(truncate.truncate_list(cases, MAX_NAMES))})"
 
 
 def _check_coverage(gates: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:

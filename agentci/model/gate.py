@@ -260,7 +260,7 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
         newly_failing: checks that fail now and did not in the baseline, or that only this run has.
         no_longer_evaluated: checks that passed in the baseline, and errored, were skipped or are
             removed now.
-        score_fell: checks that pass in both runs with a lower score now.
+        lower_score: checks that pass in both runs with a lower score now.
         fixed: compared checks that failed and now pass.
         p_value: of the drop beyond the allowed one; for required evaluators, adjusted for their
             number in the config by Holm's method; None if no test was made.
@@ -287,7 +287,7 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
     reason: str
     newly_failing: tuple[CheckChange, ...] = ()
     no_longer_evaluated: tuple[CheckChange, ...] = ()
-    score_fell: tuple[CheckChange, ...] = ()
+    lower_score: tuple[CheckChange, ...] = ()
     fixed: tuple[CheckChange, ...] = ()
     groups: int = 0
     change_low: float | None = None

@@ -11,7 +11,7 @@ from agentci.model.result import CheckResult, Report
 from agentci.model.values import Place, Severity
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.contents import show_case
-from agentci.reports.differences import find_first_difference
+from agentci.reports.differences import find_difference
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.report_format import (
     EvaluatorChecks,
@@ -153,9 +153,9 @@ def _list_cases(group: Sequence[CaseOutcome], report: Report) -> Iterator[str]:
             yield from (f"  {_shorten_line(line)}" for line in found)
         if len(each.problems) > MAX_CASES:
             yield truncate.format_omitted(len(each.problems) - MAX_CASES)
-        difference = find_first_difference(show_case(report, each.results).content, "expected")
+        difference = find_difference(show_case(report, each.results).content, "expected")
         for label, lines in [] if difference is None else difference.list_parts():
-            yield f"First difference, {label}:"
+            yield f"Difference, {label}:"
             yield from (f"  {line}" for line in lines)
     if len(group) > MAX_CASES:
         yield truncate.format_omitted(len(group) - MAX_CASES)

@@ -117,7 +117,7 @@ def _iterate_reasons(result: CheckResult) -> Iterator[str]:
     yield result.reason or ""
     if judgement is not None:
         yield from judgement.misses[:1]
-        yield differences.describe_first_difference(judgement.details)
+        yield differences.describe_worst_call(judgement.details)
         yield from (turn.partition(";")[0] for turn in low_scoring_turns(result)[:1])
         yield judgement.reasoning or ""
 

@@ -15,6 +15,7 @@ from agentci._util.text.escape import (
 from agentci._util.text.format import format_count
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
+from agentci.model.values import replace
 from agentci.reports import check_text, report_format, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
 from agentci.reports.policy import make_policy_section
@@ -28,6 +29,8 @@ MAX_UNFOLDED: Final = 3
 # Of these cases, which are one screen together with what stands around them.
 MAX_LINES: Final = 32
 MAX_REASONS: Final = 3
+# Errors that are not folded.
+MAX_ERRORS: Final = 5
 SHORT_COMMIT = 12
 SEPARATOR: Final = " \N{MIDDLE DOT} "
 
@@ -86,8 +89,9 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     yield from sections.make_failure_sections(
         report, unfolded=MAX_UNFOLDED, max_lines=MAX_LINES, report_url=report_url
     )
-    yield _errored(report_format.filter_by_status(report.results, "errored"), several=several)
-    yield sections.make_fallen_scores_section(report, report_url)
+    errored = report_format.filter_by_status(report.results, "errored")
+    yield from _list_errored(errored, report_url, several=several)
+    yield sections.make_lower_scores_section(report, report_url)
     yield sections.make_fixed_section(report, report_url)
     yield sections.fold_section(_evaluators(report, several=several), "Evaluators")
     if report.comparison is not None:
@@ -206,19 +210,28 @@ def _comparison_section(comparison: Comparison, reasons: Sequence[str]) -> secti
     return sections.fold_section(section, "Comparison with the baseline")
 
 
-def _errored(errored: Sequence[CheckResult], *, several: bool) -> sections.Section:
-    groups = report_format.group_by_reason(errored)
-    return sections.Section(
+def _list_errored(
+    errored: Sequence[CheckResult], report_url: str, *, several: bool
+) -> Iterator[sections.Section]:
+    def write(case: str) -> str:
+        return sections.format_case_link(case, report_url)
+
+    groups = report_format.group_by_cases(errored)
+    blocks = [
+        f"- {sections.format_group_name(each, write, several=several)}: "
+        f"{markdown_prose(truncate.join_first_and_last(check_text.split_lines(each.reason)))}"
+        f" ({each.format_checks(markdown_code, write)})\n"
+        for each in groups
+    ]
+    first = sections.Section(
         name="errors",
         title="### Errored checks\n\n",
         noun="error",
-        blocks=(
-            f"- {sections.format_evaluator_names(config, evaluators, several=several)}: "
-            f"{markdown_prose(truncate.join_first_and_last(check_text.split_lines(reason)))}"
-            f" ({report_format.format_case_names(cases, markdown_code)})\n"
-            for (config, evaluators, reason), cases in groups.items()
-        ),
-        total=len(groups),
-        max_items=MAX_CASES,
+        blocks=iter(blocks[:MAX_ERRORS]),
+        total=len(blocks[:MAX_ERRORS]),
         share=0.1,
     )
+    yield first
+    if more := blocks[MAX_ERRORS:]:
+        others = replace(first, title="", blocks=iter(more), total=len(more), max_items=MAX_CASES)
+        yield sections.fold_section(others, format_count(len(more), "more error"))

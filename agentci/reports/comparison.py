@@ -358,7 +358,7 @@ def group_changes(comparison: Comparison) -> list[tuple[str, str, str, list[str]
 _GROUPS: Final[dict[str, Callable[[EvaluatorComparison], tuple[CheckChange, ...]]]] = {
     NEWLY_FAILING: lambda each: each.newly_failing,
     NO_LONGER_EVALUATED: lambda each: each.no_longer_evaluated,
-    "lower score": lambda each: each.score_fell,
+    "lower score": lambda each: each.lower_score,
     FIXED: lambda each: each.fixed,
 }
 

@@ -13,18 +13,20 @@ from agentci.model.result import CheckResult, Report
 from agentci.model.values import Problem
 from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_outcome, split_lines
-from agentci.reports.differences import FirstDifference, format_diff
+from agentci.reports.differences import RunDifference, format_diff
 from agentci.reports.failures import (
-    FALLEN_TITLE,
     LOST_TITLE,
-    MAX_FALLEN_SCORES,
+    LOWER_SCORE_TITLE,
+    MAX_LOWER_SCORES,
     Cause,
     Causes,
     FailedCheck,
     format_change_line,
+    format_lost,
     format_more_skips,
+    join_lost,
     list_causes,
-    list_fallen_scores,
+    list_lower_scores,
     list_skipped,
 )
 from agentci.reports.outcomes import summarize_repeats
@@ -39,8 +41,8 @@ from agentci.reports.report_format import (
     format_path,
     format_problem,
     format_spending,
+    group_by_cases,
     group_by_evaluator,
-    group_by_reason,
     group_warnings,
     has_several_configs,
     is_invalid_input,
@@ -150,7 +152,7 @@ def _sections(
     if report.policy is not None:
         policy = truncate.truncate_list([*list_policy_lines(report.policy)], MAX_ITEMS)
         yield _choose_policy_title(report.policy), map(_line, policy)
-    yield FALLEN_TITLE, _list_fallen_scores(report)
+    yield LOWER_SCORE_TITLE, _list_lower_scores(report)
     yield (
         "Comparison with the baseline",
         list_comparison(report.comparison, report.decision.reasons),
@@ -244,14 +246,14 @@ def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
     )
 
 
-def _list_fallen_scores(report: Report) -> Iterator[str]:
-    found = list_fallen_scores(report)
-    for each in found[:MAX_FALLEN_SCORES]:
+def _list_lower_scores(report: Report) -> Iterator[str]:
+    found = list_lower_scores(report)
+    for each in found[:MAX_LOWER_SCORES]:
         yield _line(
             f"{each.change.case} > {each.evaluator}: {baseline_text.describe_change(each.change)}"
         )
-    if len(found) > MAX_FALLEN_SCORES:
-        yield truncate.format_omitted(len(found) - MAX_FALLEN_SCORES)
+    if len(found) > MAX_LOWER_SCORES:
+        yield truncate.format_omitted(len(found) - MAX_LOWER_SCORES)
 
 
 def _list_failed(causes: Causes, *, colour: bool) -> Iterator[str]:
@@ -276,12 +278,15 @@ def _list_cause(cause: Cause, state: str, *, colour: bool) -> Iterator[str]:
     summary, difference = cause.case.summary, cause.difference
     question = f'"{_cell(cause.question)}", ' if cause.question else ""
     yield f"{_line(summary.id)}: {state}{question}trace {_line(summary.recording.file)}"
+    # Calls that a check shows are complete there, unless these are too many lines.
+    is_short = difference is None or not difference.calls
+    shown = [each for each in cause.checks if is_short or len(each.findings) <= MAX_LINES]
     for check in cause.checks:
-        yield from (f"  {line}" for line in _list_check(check, colour=colour))
+        lines = _list_check(check, colour=colour, with_calls=check in shown)
+        yield from (f"  {line}" for line in lines)
     if difference is not None:
-        # Calls that a check shows are complete there.
-        shown = any(each.shows_calls for each in cause.checks)
-        yield from _list_difference(difference, colour=colour, with_calls=not shown)
+        with_calls = not any(each.shows_calls for each in shown)
+        yield from _list_difference(difference, colour=colour, with_calls=with_calls)
     if others := cause.format_others(_cell, _line):
         yield f"  {others}"
     if similar := cause.format_similar(_cell):
@@ -289,7 +294,7 @@ def _list_cause(cause: Cause, state: str, *, colour: bool) -> Iterator[str]:
 
 
 def _list_difference(
-    difference: FirstDifference, *, colour: bool, with_calls: bool = True
+    difference: RunDifference, *, colour: bool, with_calls: bool = True
 ) -> Iterator[str]:
     # What its checks found says which turns are missing.
     if difference.is_same:
@@ -301,7 +306,7 @@ def _list_difference(
         yield f"  {more}"
 
 
-def _list_check(check: FailedCheck, *, colour: bool) -> Iterator[str]:
+def _list_check(check: FailedCheck, *, colour: bool, with_calls: bool) -> Iterator[str]:
     result = check.result
     was = f", was {check.before}" if check.before else ""
     if check.note:
@@ -310,7 +315,8 @@ def _list_check(check: FailedCheck, *, colour: bool) -> Iterator[str]:
         f"{result.evaluator.name}: {format_outcome(result)}{was} ({result.evaluator.place})"
     )
     calls = () if result.judgement is None else format_diff(result.judgement.details)
-    for line in truncate.truncate_list(check.findings, MAX_LINES):
+    findings = [each for each in check.findings if with_calls or each not in calls]
+    for line in truncate.truncate_list(findings, MAX_LINES):
         if line in calls and not line.startswith("tool calls "):
             yield f"    {_colour_line(line, colour=colour)}"
         else:
@@ -324,25 +330,27 @@ def _colour_line(line: str, *, colour: bool) -> str:
 
 def _list_lost(causes: Causes, *, colour: bool) -> Iterator[str]:
     """Yield the checks that passed in the baseline and are not evaluated any more."""
-    for each in causes.lost[:MAX_ITEMS]:
-        reason = f" ({_line(each.reason)})" if each.reason else ""
-        yield _line(f"{each.evaluator} {each.change}: {each.format_cases(_cell)}") + reason
-        if each.changed:
-            yield f"  {each.format_changed(_cell)}"
-        if each.difference is not None:
-            yield from _list_difference(each.difference, colour=colour)
-    if len(causes.lost) > MAX_ITEMS:
-        yield truncate.format_omitted(len(causes.lost) - MAX_ITEMS)
+    groups = join_lost(causes.lost)
+    for group in groups[:MAX_ITEMS]:
+        reason = f" ({_line(group[0].reason)})" if group[0].reason else ""
+        yield _line(format_lost(group, _line, _cell)) + reason
+        for each in group:
+            if each.changed:
+                yield f"  {each.format_changed(_cell)}"
+            if each.difference is not None:
+                yield from _list_difference(each.difference, colour=colour)
+    if len(groups) > MAX_ITEMS:
+        yield truncate.format_omitted(len(groups) - MAX_ITEMS)
 
 
 def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterator[str]:
-    """Yield cases by evaluators and reason; a long reason keeps its first and last lines."""
-    groups = list(group_by_reason(results).items())
-    for (config, evaluators, reason), cases in groups[:MAX_ITEMS]:
-        names = list_first_names(evaluators, _cell)
-        name = f"{names} of {_cell(format_path(config))}" if several else names
-        first, *others = truncate.truncate_lines(split_lines(reason), MAX_LINES) or ("",)
-        yield f"{name} ({format_case_names(cases, _cell)}): {_line(first)}"
+    """Yield cases by evaluator and reason; a long reason keeps its first and last lines."""
+    groups = group_by_cases(results)
+    for each in groups[:MAX_ITEMS]:
+        name = each.format_name(_cell, _cell)
+        name += f" of {_cell(format_path(each.config))}" if several else ""
+        first, *others = truncate.truncate_lines(split_lines(each.reason), MAX_LINES) or ("",)
+        yield f"{name} ({each.format_checks(_cell, _cell)}): {_line(first)}"
         yield from (f"  {truncate.middle(line, MAX_WIDTH)}" for line in others)
     if len(groups) > MAX_ITEMS:
         yield truncate.format_omitted(len(groups) - MAX_ITEMS)

@@ -1,4 +1,4 @@
-"""Expected and actual tool calls, and the first call and sentence of a case that differ."""
+"""Expected and actual tool calls, and the calls and the first sentence of a case that differ."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +34,8 @@ SIGNS: Final[Mapping[str, str]] = {
 }
 
 MAX_CALLS = 40
+# The most serious first: of these, all others, and changed arguments.
+_WRONG_TOOLS: Final = ("forbidden", "missing", "unexpected")
 # A longer call that differs is shown with only the arguments that do.
 MAX_WHOLE_CALL: Final = 80
 _CONTAINERS: Final = (Mapping, list, tuple)
@@ -137,13 +139,23 @@ def format_diff(details: JsonObject) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def describe_first_difference(details: JsonObject) -> str:
-    """Describe the first call that is not as expected; "" if there is none."""
-    for turn in find_unmatched_turns(details):
-        for row in turn.rows:
-            if row.mark not in ("", "allowed"):
-                return f"{turn.title}: {row.label} `{row.actual or row.expected}`"
-    return ""
+def describe_worst_call(details: JsonObject) -> str:
+    """Describe the first of the most serious calls that are not as expected; "" if all are."""
+    found = [
+        (turn.title, row)
+        for turn in find_unmatched_turns(details)
+        for row in turn.rows
+        if row.mark not in ("", "allowed")
+    ]
+    if not found:
+        return ""
+    title, row = min(found, key=lambda each: _rank_row(each[1]))
+    return f"{title}: {row.label} `{row.actual or row.expected}`"
+
+
+def _rank_row(row: ToolCallRow) -> int:
+    """Return what sorts wrong tools before moved calls before changed arguments."""
+    return 0 if row.mark in _WRONG_TOOLS else 2 if row.mark == "differs" else 1
 
 
 def _aligned_line(row: ToolCallRow) -> str:
@@ -327,6 +339,10 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 Reference: TypeAlias = Literal["expected", "baseline"]
+# Lines of a run's calls.
+MAX_CALL_LINES: Final = 8
+_MAX_NAME: Final = 40
+_INDEX: Final = re.compile(r"\[\d+\]")
 
 
 class TurnDifference(Struct, frozen=True, kw_only=True):
@@ -337,16 +353,14 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
 
     Attributes:
         turn: counted from 1.
-        lines: of a call, or of the answer from the first sentence on that differs.
-        shown: how many calls they show.
-        total: how many calls differ in the turn.
+        lines: of calls, or of the answer from the first sentence on that differs.
+        rows: places of these calls among those of the turn that differ, from 0.
     """
 
     turn: int
     reference: Reference
     lines: tuple[str, ...]
-    shown: int = 1
-    total: int = 1
+    rows: tuple[int, ...] = ()
 
     def describe(self, what: str) -> str:
         """Describe what the lines show: ``answer of turn 1 (- expected, + actual)``."""
@@ -354,28 +368,31 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
         return f"{what} of turn {self.turn} (- {self.reference}, + {new})"
 
 
-class FirstDifference(Struct, frozen=True, kw_only=True):
-    """What differs first in a run, and how much more does.
+class RunDifference(Struct, frozen=True, kw_only=True):
+    """What differs in a run, and how much more does.
 
     Attributes:
         missing_turns: turns that the run lacks, counted from 1.
+        calls: by turn, the turn with the most serious first.
         more_calls, more_answers: how many more differ, in the turns that the run has.
+        more_kinds: how these calls differ, unless calls that are shown differ in the same way.
         is_same: whether the run is as in the baseline, so that it is compared with the eval case.
     """
 
     missing_turns: tuple[int, ...]
-    calls: TurnDifference | None
+    calls: tuple[TurnDifference, ...]
     answer: TurnDifference | None
     more_calls: int
     more_answers: int
+    more_kinds: str = ""
     is_same: bool = False
 
     def list_parts(self, *, with_calls: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the tool calls, then the answer, each with its label, if they have lines."""
-        calls = self.calls if with_calls else None
-        for name, part in (("tool calls", calls), ("answer", self.answer)):
-            if part is not None:
-                yield part.describe(name), part.lines
+        """Yield the tool calls by turn, then the answer, each with its label."""
+        for part in self.calls if with_calls else ():
+            yield part.describe("tool calls"), part.lines
+        if self.answer is not None:
+            yield self.answer.describe("answer"), self.answer.lines
 
     def format_missing_turns(self) -> str:
         """Format ``turn 2 is missing``; empty for none."""
@@ -389,19 +406,20 @@ class FirstDifference(Struct, frozen=True, kw_only=True):
         return "; ".join(filter(None, (same, self.format_missing_turns())))
 
     def format_more(self, *, with_calls: bool = True) -> str:
-        """Format ``and 2 more differences``; "" for none."""
-        return format_more_differences(self.more_answers + (self.more_calls if with_calls else 0))
+        """Format ``and 2 more differences: missing refund``; "" for none."""
+        count = self.more_answers + (self.more_calls if with_calls else 0)
+        if not count:
+            return ""
+        kinds = f": {self.more_kinds}" if with_calls and self.more_kinds else ""
+        return f"and {format_count(count, 'more difference')}{kinds}"
 
 
-def format_more_differences(count: int) -> str:
-    """Format ``and 2 more differences``; "" for none."""
-    return f"and {format_count(count, 'more difference')}" if count else ""
+def find_difference(content: RunContent, reference: Reference) -> RunDifference | None:
+    """Find the calls and the first answer that differ from the eval case or the baseline.
 
-
-def find_first_difference(content: RunContent, reference: Reference) -> FirstDifference | None:
-    """Find the first calls and the first answer that differ from the eval case or the baseline.
-
-    None if nothing differs, or if there is nothing to compare with.
+    None if nothing differs, or if there is nothing to compare with. Of many calls, each kind is
+    shown before a second one of any, the most serious first; what is left of ``MAX_CALL_LINES``
+    shows further ones.
 
     Args:
         reference: what a turn is compared with if it has both. A run that is as in the baseline is
@@ -415,8 +433,28 @@ def find_first_difference(content: RunContent, reference: Reference) -> FirstDif
     return found and replace(found, is_same=True)
 
 
-def _find_differences(content: RunContent, reference: Reference) -> FirstDifference | None:
-    calls: list[TurnDifference] = []
+class _DifferingCall(Struct, frozen=True):
+    """A call that differs: its place among those of its turn, and how it is shown."""
+
+    turn: int
+    reference: Reference
+    place: int
+    row: ToolCallRow
+    lines: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return (self.row.actual or self.row.expected).partition("(")[0]
+
+    @property
+    def kind(self) -> tuple[str, str, tuple[str, ...]]:
+        """What calls that differ in the same way have in common."""
+        paths = (_INDEX.sub("[]", each.path) for each in self.row.changes)
+        return self.row.mark, self.name, tuple(dict.fromkeys(paths))
+
+
+def _find_differences(content: RunContent, reference: Reference) -> RunDifference | None:
+    calls: list[_DifferingCall] = []
     answers: list[TurnDifference] = []
     missing: list[int] = []
     for number, turn in enumerate(content.turns, start=1):
@@ -426,32 +464,69 @@ def _find_differences(content: RunContent, reference: Reference) -> FirstDiffere
             missing += [number] if own == reference else []
             continue
         rows, texts = compare_turn(turn, own)
-        if rows:
-            shown = rows[: 2 if _is_replacement(rows) else 1]
-            calls.append(
-                TurnDifference(
-                    turn=number,
-                    reference=own,
-                    lines=tuple(line for row in shown for line in _format_row(row, own)),
-                    shown=len(shown),
-                    total=len(rows),
-                )
-            )
+        calls += (
+            _DifferingCall(number, own, place, row, tuple(_format_row(row, own)))
+            for place, row in enumerate(rows)
+        )
         if texts:
             lines = tuple(_format_answers(*texts))
             answers.append(TurnDifference(turn=number, reference=own, lines=lines))
     if not (missing or calls or answers):
         return None
-    first = calls[0] if calls else None
-    same = (each for each in answers if first is not None and each.turn == first.turn)
+    calls.sort(key=lambda each: _rank_row(each.row))
+    shown = _choose_calls(calls)
+    kinds = {each.kind for each in shown}
+    same = (each for each in answers if shown and each.turn == shown[0].turn)
     answer = next(same, answers[0] if answers else None)
-    return FirstDifference(
+    return RunDifference(
         missing_turns=tuple(missing),
-        calls=first,
+        calls=tuple(_group_by_turn(shown)),
         answer=answer,
-        more_calls=sum(each.total for each in calls) - (0 if first is None else first.shown),
+        more_calls=len(calls) - len(shown),
         more_answers=len(answers) - (answer is not None),
+        more_kinds=_name_kinds([each for each in calls if each.kind not in kinds]),
     )
+
+
+def _choose_calls(calls: Sequence[_DifferingCall]) -> list[_DifferingCall]:
+    """Choose the calls that are shown, in the same order: the first one, and others that fit.
+
+    Args:
+        calls: the most serious first.
+    """
+    kinds = {each.kind: each for each in reversed(calls)}
+    firsts = [each for each in calls if each is kinds[each.kind]]
+    others = [each for each in calls if each is not kinds[each.kind]]
+    chosen: list[_DifferingCall] = []
+    for each in (*firsts, *others):
+        if each.lines not in (known.lines for known in chosen) and (
+            not chosen or sum(len(one.lines) for one in (*chosen, each)) <= MAX_CALL_LINES
+        ):
+            chosen.append(each)
+    return [each for each in calls if any(each is one for one in chosen)]
+
+
+def _group_by_turn(calls: Sequence[_DifferingCall]) -> Iterator[TurnDifference]:
+    for number in dict.fromkeys(each.turn for each in calls):
+        own = [each for each in calls if each.turn == number]
+        yield TurnDifference(
+            turn=number,
+            reference=own[0].reference,
+            lines=tuple(line for each in own for line in each.lines),
+            rows=tuple(each.place for each in own),
+        )
+
+
+def _name_kinds(calls: Sequence[_DifferingCall]) -> str:
+    """Format ``missing refund; other arguments find_order (order_id), search (query, limit)``."""
+    names: dict[str, dict[str, None]] = {}
+    for each in calls:
+        mark, name, paths = each.kind
+        arguments = f" ({truncate.short(', '.join(paths), _MAX_NAME)})" if any(paths) else ""
+        word = "other arguments" if mark == "differs" else mark
+        names.setdefault(word, {})[f"{truncate.short(name, _MAX_NAME)}{arguments}"] = None
+    text = "; ".join(f"{word} {', '.join(own)}" for word, own in names.items())
+    return truncate.short(escape.flatten_line(text), MAX_CHARACTERS)
 
 
 def choose_reference(turn: TurnContent, wanted: Reference) -> Reference:
@@ -460,12 +535,6 @@ def choose_reference(turn: TurnContent, wanted: Reference) -> Reference:
     if turn.baseline is None:
         return "expected"
     return wanted if has_expectation else "baseline"
-
-
-def _is_replacement(rows: Sequence[ToolCallRow]) -> bool:
-    """Whether a call is missing and the next one is not expected, or the other way round."""
-    sides = [(bool(row.expected), bool(row.actual)) for row in rows[:2] if row.mark != "moved"]
-    return sorted(sides) == [(False, True), (True, False)]
 
 
 def compare_turn(
@@ -487,17 +556,31 @@ def compare_turn(
 def _compare_calls(
     expected: Sequence[ExpectedCall], actual: Sequence[CallContent]
 ) -> list[ToolCallRow]:
-    """List the calls that differ; a moved one once, where it is in either."""
+    """List the calls that differ; a moved one once, where it was called, as the page does.
+
+    Of calls with equal arguments, those that one side has more often are missing or unexpected.
+    """
     rows = compare_calls(_read_calls(expected), _read_calls(actual))
+    partners: dict[int, int] = {}
+    for at, row in enumerate(rows):
+        if row.mark == "moved" and row.actual:
+            same = (
+                n
+                for n, each in enumerate(rows)
+                if each.mark == "moved" and each.expected == row.actual
+            )
+            other = next((n for n in same if n not in partners.values()), None)
+            partners |= {} if other is None else {at: other}
+    joined = set(partners.values())
     found: list[ToolCallRow] = []
-    moved: list[str] = []
-    for row in rows:
-        call = row.expected or row.actual
-        if row.mark == "moved" and call in moved:
-            moved.remove(call)
-        elif row.mark:
+    for at, row in enumerate(rows):
+        if at in partners:
+            # The first of both says whether it was called earlier or later.
+            found.append(rows[min(at, partners[at])])
+        elif row.mark == "moved" and at not in joined:
+            found.append(replace(row, mark="unexpected" if row.actual else "missing"))
+        elif row.mark not in ("", "moved"):
             found.append(row)
-            moved += [call] if row.mark == "moved" else []
     return found
 
 

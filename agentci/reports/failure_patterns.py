@@ -9,7 +9,7 @@ in one of the cases gives it a different pattern, and reports show the numbers o
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -58,11 +58,13 @@ class Phrase(Struct, frozen=True):
         label: what it is about; may be empty.
         pieces: the texts around its numbers, one more than these.
         common: these without the values that the user gave; equal in all cases with the pattern.
+        is_expected: whether its numbers are those of an expected call, which is missing or moved.
     """
 
     label: str
     pieces: tuple[str, ...]
     common: tuple[str, ...]
+    is_expected: bool = False
 
 
 class FailurePattern(Struct, frozen=True, kw_only=True):
@@ -139,7 +141,7 @@ def _list_statements(result: CheckResult, *, quotes: bool) -> Iterable[str]:
 
 def _describe_checked_row(row: ToolCallRow) -> Iterator[str]:
     if row.changes:
-        yield from (f"{label} {text}" for label, text in _describe_row(row, ""))
+        yield from (f"{label} {text}" for label, text, _ in _describe_row(row, ""))
     elif row.mark:
         yield f"{row.mark} {row.actual or row.expected} {row.note}"
 
@@ -171,36 +173,40 @@ def _add_run(
         for number, turn in enumerate(content.turns, start=1):
             prefix = f"turn {number}: " if several else ""
             if not found or _lacks_reference(turn.expected_answer, turn):
-                found.append((f"{prefix}answer", turn.answer or "(no answer)"))
+                found.append((f"{prefix}answer", turn.answer or "(no answer)", False))
             if not found or _lacks_reference(turn.expected_calls, turn):
                 calls = (format_call(call.name, call.arguments) for call in turn.calls)
-                found += [(f"{prefix}called", text) for text in calls]
-    for label, text in dict.fromkeys(found):
-        builder.add(label, text)
+                found += [(f"{prefix}called", text, False) for text in calls]
+    for label, text, is_expected in dict.fromkeys(found):
+        builder.add(label, text, is_expected=is_expected)
 
 
 def _lacks_reference(expected: object, turn: TurnContent) -> bool:
     return expected is None and turn.baseline is None
 
 
-def _list_differences(content: RunContent, reference: Reference) -> Iterator[tuple[str, str]]:
-    """Yield label and text of each call and answer that differs."""
+# Label, text, and whether it is an expected call.
+_Difference: TypeAlias = tuple[str, str, bool]
+
+
+def _list_differences(content: RunContent, reference: Reference) -> Iterator[_Difference]:
+    """Yield each call and answer that differs."""
     several = len(content.turns) > 1
     for number, turn in enumerate(content.turns, start=1):
         prefix = f"turn {number}: " if several else ""
         own = choose_reference(turn, reference)
         if turn.missing:
-            yield f"{prefix}missing", ""
+            yield f"{prefix}missing", "", False
             continue
         rows, answers = compare_turn(turn, own)
         for row in rows:
             yield from _describe_row(row, prefix)
         yield from _list_further_calls(turn, own, prefix)
         if answers is not None:
-            yield f"{prefix}answer", describe_texts(*answers)
+            yield f"{prefix}answer", describe_texts(*answers), False
 
 
-def _describe_row(row: ToolCallRow, prefix: str) -> Iterator[tuple[str, str]]:
+def _describe_row(row: ToolCallRow, prefix: str) -> Iterator[_Difference]:
     name = row.actual.partition("(")[0]
     for each in row.changes:
         is_short = max(len(each.before), len(each.after)) <= MAX_SIDE
@@ -209,10 +215,11 @@ def _describe_row(row: ToolCallRow, prefix: str) -> Iterator[tuple[str, str]]:
             f"{each.before} {ARROW} {each.after}"
             if is_short
             else describe_texts(each.before, each.after),
+            False,
         )
     if not row.changes:
-        word = _ROW_WORDS.get(row.mark, row.mark)
-        yield prefix.rstrip(": "), f"{row.actual or row.expected} {word}"
+        text = f"{row.actual or row.expected} {_ROW_WORDS.get(row.mark, row.mark)}"
+        yield prefix.rstrip(": "), text, row.mark in ("missing", "moved")
 
 
 _ROW_WORDS: Final = {"missing": "is missing", "unexpected": "is not expected", "moved": "moved"}
@@ -220,12 +227,13 @@ _ROW_WORDS: Final = {"missing": "is missing", "unexpected": "is not expected", "
 
 def _list_further_calls(
     turn: TurnContent, reference: Reference, prefix: str
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[_Difference]:
     """Yield the calls of both sides that are too many to be compared."""
     sides = (_list_calls(turn, reference)[MAX_CALLS:], turn.calls[MAX_CALLS:])
     texts = [[format_call(call.name, call.arguments) for call in calls] for calls in sides]
     if texts[0] != texts[1]:
-        yield f"{prefix}further calls", f"{'; '.join(texts[0])} {ARROW} {'; '.join(texts[1])}"
+        both = f"{'; '.join(texts[0])} {ARROW} {'; '.join(texts[1])}"
+        yield f"{prefix}further calls", both, False
 
 
 def _list_calls(turn: TurnContent, reference: Reference) -> Sequence[ExpectedCall]:
@@ -284,7 +292,7 @@ class _PatternBuilder:
         """Add texts that distinguish the pattern but are not shown."""
         self._key += texts
 
-    def add(self, label: str, text: str) -> None:
+    def add(self, label: str, text: str, *, is_expected: bool = False) -> None:
         """Add a phrase."""
         label, text = escape.flatten_line(label), escape.flatten_line(text)
         pieces, numbers = find_numbers(text)
@@ -293,7 +301,7 @@ class _PatternBuilder:
         masked = tuple(map(self._mask, pieces))
         self._key += ["\n", label, *masked]
         common = tuple(piece.translate(_SHOWN_PLACEHOLDERS) for piece in masked)
-        self._phrases.append(Phrase(label, tuple(pieces), common))
+        self._phrases.append(Phrase(label, tuple(pieces), common, is_expected))
         self._numbers += numbers
 
     def make(self, *, is_known: bool) -> FailurePattern:
@@ -319,24 +327,43 @@ def count_differing(numbers: Sequence[tuple[str, ...]]) -> int:
 class NumberNotes:
     """Describes how cases with equal patterns differ from the first of them.
 
+    Numbers that the users gave, and that are expected, are no difference: "4705" of ``find_order``,
+    which is missing.
+
     Args:
         numbers: of all of these cases.
         phrases: of the first.
+        questions: of each case.
     """
 
-    def __init__(self, numbers: Sequence[tuple[str, ...]], phrases: Sequence[Phrase]) -> None:
+    def __init__(
+        self,
+        numbers: Sequence[tuple[str, ...]],
+        phrases: Sequence[Phrase],
+        questions: Sequence[str],
+    ) -> None:
         self._numbers = numbers
         columns = list(zip(*numbers, strict=True))
-        self._chosen: list[tuple[int, int, list[int]]] = []
+        given = [set(find_numbers(each)[1]) for each in questions]
+        differing: list[tuple[int, int, list[int]]] = []
         covered: set[tuple[str, ...]] = set()
         at = 0
         for index, phrase in enumerate(phrases):
             size = len(phrase.pieces) - 1
-            differing = [n for n in range(size) if len(set(columns[at + n])) > 1]
-            if not covered.issuperset(columns[at + n] for n in differing):
-                covered.update(columns[at + n] for n in differing)
-                self._chosen.append((index, at, differing))
+            own = [n for n in range(size) if len(set(columns[at + n])) > 1]
+            differing.append((index, at, own))
+            if phrase.is_expected:
+                covered.update(
+                    column
+                    for column in (columns[at + n] for n in own)
+                    if all(each in known for each, known in zip(column, given, strict=True))
+                )
             at += size
+        self._chosen: list[tuple[int, int, list[int]]] = []
+        for index, at, own in differing:
+            if not covered.issuperset(columns[at + n] for n in own):
+                covered.update(columns[at + n] for n in own)
+                self._chosen.append((index, at, own))
 
     def describe(self, place: int, phrases: Sequence[Phrase]) -> str:
         """Describe the case at ``place``; empty if its numbers are those of the first.

@@ -26,9 +26,9 @@ from agentci.reports.comparison import (
 )
 from agentci.reports.contents import show_case
 from agentci.reports.differences import (
-    FirstDifference,
     Reference,
-    find_first_difference,
+    RunDifference,
+    find_difference,
     find_unmatched_turns,
 )
 from agentci.reports.failure_patterns import NumberNotes, find_largest
@@ -42,8 +42,8 @@ from agentci.reports.report_format import MAX_NAMES, filter_by_status, list_firs
 
 NEW_TITLE: Final = "New failures"
 LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
-FALLEN_TITLE: Final = "Score fell, still passing"
-MAX_FALLEN_SCORES: Final = 5
+LOWER_SCORE_TITLE: Final = "Lower score, still passing"
+MAX_LOWER_SCORES: Final = 5
 
 # Config, evaluator and case.
 _CheckKey: TypeAlias = tuple[str, str, str]
@@ -96,7 +96,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     is_known: bool
     checks: tuple[FailedCheck, ...]
     similar: tuple[str, ...]
-    difference: FirstDifference | None
+    difference: RunDifference | None
 
     @property
     def question(self) -> str:
@@ -154,6 +154,7 @@ class LostChecks(Struct, frozen=True, kw_only=True):
 
     Attributes:
         change: ``1 → skipped``.
+        status: the second part of it.
         reason: why they are skipped; empty for others.
         checks: their number.
         without_case: how many of them are of cases that this run does not have.
@@ -164,12 +165,13 @@ class LostChecks(Struct, frozen=True, kw_only=True):
 
     evaluator: str
     change: str
+    status: str
     reason: str
     checks: int
     without_case: int
     cases: tuple[str, ...]
     changed: tuple[str, ...]
-    difference: FirstDifference | None
+    difference: RunDifference | None
 
     def format_cases(self, write: Callable[[str], str]) -> str:
         """Format ``a, b``, or ``20 checks: a, b, c, d, e, … and 15 more``.
@@ -188,6 +190,32 @@ class LostChecks(Struct, frozen=True, kw_only=True):
         verb = "has" if len(self.changed) == 1 else "have"
         names = list_first_names(self.changed, write)
         return f"{len(self.changed):,} of these cases {verb} a changed answer: {names}"
+
+
+def join_lost(lost: Sequence[LostChecks]) -> list[list[LostChecks]]:
+    """Join evaluators whose checks of the same cases have the same status and reason now."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[LostChecks]] = {}
+    for each in lost:
+        groups.setdefault((each.status, each.reason, each.cases), []).append(each)
+    return [*groups.values()]
+
+
+def format_lost(
+    group: Sequence[LostChecks], write: Callable[[str], str], write_case: Callable[[str], str]
+) -> str:
+    """Format ``tone 1 → skipped: a, b``; of several evaluators ``a, b: 4 checks removed (...)``.
+
+    Args:
+        group: as returned by ``join_lost``.
+        write: escapes the name of an evaluator.
+        write_case: escapes the id of a case.
+    """
+    [first, *others] = group
+    if not others:
+        return f"{write(first.evaluator)} {first.change}: {first.format_cases(write_case)}"
+    checks = format_count(sum(each.checks for each in group), "check")
+    names = list_first_names([each.evaluator for each in group], write)
+    return f"{list_first_names(first.cases, write_case)}: {checks} {first.status} ({names})"
 
 
 class Causes(Struct, frozen=True, kw_only=True):
@@ -213,7 +241,8 @@ class Causes(Struct, frozen=True, kw_only=True):
         reference: Reference = "baseline" if any(map(self.is_new, failed)) else "expected"
         difference = self._find_difference(case, reference)
         phrases = find_pattern(self.report, case).phrases
-        notes = NumberNotes([each.numbers for each in group], phrases)
+        questions = [_join_questions(each) for each in group]
+        notes = NumberNotes([each.numbers for each in group], phrases, questions)
         named = [
             (
                 each.summary.id,
@@ -245,8 +274,8 @@ class Causes(Struct, frozen=True, kw_only=True):
         if first is group:
             yield from (case.summary.id for each in others for case in each)
 
-    def _find_difference(self, case: CaseOutcome, reference: Reference) -> FirstDifference | None:
-        return find_first_difference(show_case(self.report, case.results).content, reference)
+    def _find_difference(self, case: CaseOutcome, reference: Reference) -> RunDifference | None:
+        return find_difference(show_case(self.report, case.results).content, reference)
 
     def _describe_check(self, result: CheckResult, *, quotes: bool) -> FailedCheck:
         change = self.changes.get(_make_key(result))
@@ -372,9 +401,12 @@ def _rank_evaluators(
     )
 
 
+def _join_questions(case: CaseOutcome) -> str:
+    return " ".join(turn.question for turn in case.summary.dialogue)
+
+
 def _sort_group(group: list[CaseOutcome]) -> list[CaseOutcome]:
-    questions = [" ".join(turn.question for turn in each.summary.dialogue) for each in group]
-    largest = find_largest([each.numbers for each in group], questions)
+    largest = find_largest([each.numbers for each in group], [*map(_join_questions, group)])
     ranked = zip(group, largest, strict=True)
     ordered = sorted(ranked, key=lambda each: (rank_problem(each[0].problems[0]), -each[1]))
     return [case for case, _ in ordered]
@@ -432,6 +464,7 @@ def _list_lost(report: Report) -> Iterator[LostChecks]:
         yield LostChecks(
             evaluator=evaluator,
             change=_describe_changes(changes),
+            status=status,
             reason=reason,
             checks=len(changes),
             without_case=without_case[evaluator, status, reason],
@@ -441,8 +474,8 @@ def _list_lost(report: Report) -> Iterator[LostChecks]:
         )
 
 
-def _find_difference(report: Report, case: CaseOutcome) -> FirstDifference | None:
-    return find_first_difference(show_case(report, case.results).content, "baseline")
+def _find_difference(report: Report, case: CaseOutcome) -> RunDifference | None:
+    return find_difference(show_case(report, case.results).content, "baseline")
 
 
 def _describe_changes(changes: Sequence[CheckChange]) -> str:
@@ -504,21 +537,21 @@ def format_change_line(report: Report, baseline: str, *, bold: str = "") -> str:
     return f"Checks against the baseline {baseline}: {', '.join(shown) or 'no change'}"
 
 
-class FallenScore(Struct, frozen=True):
+class LowerScore(Struct, frozen=True):
     """A check that passes as in the baseline, with a lower score."""
 
     evaluator: str
     change: CheckChange
 
 
-def list_fallen_scores(report: Report) -> list[FallenScore]:
+def list_lower_scores(report: Report) -> list[LowerScore]:
     """List the checks whose score fell although they still pass: largest drop first."""
     if report.comparison is None:
         return []
     found = [
-        FallenScore(format_evaluator(compared, report.comparison), change)
+        LowerScore(format_evaluator(compared, report.comparison), change)
         for compared in report.comparison.evaluators
-        for change in compared.score_fell
+        for change in compared.lower_score
     ]
     return sorted(found, key=lambda each: (each.change.after or 0.0) - (each.change.before or 0.0))
 

@@ -276,7 +276,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         total=0,
         share=0.01,
     )
-    yield sections.make_fallen_scores_section(report, report_url)
+    yield sections.make_lower_scores_section(report, report_url)
     if report.comparison is not None:
         yield make_baseline_section(report.comparison, report.decision.reasons)
     yield sections.make_notes_section(report)
@@ -338,16 +338,16 @@ def _repeats(results: tuple[CheckResult, ...]) -> sections.Section:
 
 
 def _errors(errored: Sequence[CheckResult], *, several: bool) -> sections.Section:
-    groups = report_format.group_by_reason(errored)
+    groups = report_format.group_by_cases(errored)
     return sections.Section(
         name="errors",
         title="### Errored checks\n\n",
         noun="error",
         blocks=(
-            f"{sections.format_evaluator_names(config, evaluators, several=several)}: "
-            f"{report_format.format_case_names(cases, markdown_code)}\n\n"
-            f"{markdown_fence(truncate.middle(reason, MAX_FENCE))}\n"
-            for (config, evaluators, reason), cases in groups.items()
+            f"{sections.format_group_name(each, markdown_code, several=several)}: "
+            f"{each.format_checks(markdown_code, markdown_code)}\n\n"
+            f"{markdown_fence(truncate.middle(each.reason, MAX_FENCE))}\n"
+            for each in groups
         ),
         total=len(groups),
     )

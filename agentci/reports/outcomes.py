@@ -7,14 +7,21 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import fsum
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_number
 from agentci.model.case import CaseSummary
-from agentci.model.result import CaseState, CheckResult, RepeatRecord, Report, RunContent
+from agentci.model.result import (
+    SCORED_STATUSES,
+    CaseState,
+    CheckResult,
+    RepeatRecord,
+    Report,
+    RunContent,
+)
 from agentci.model.trace import Milliseconds, TokenTotals
 from agentci.model.values import IdentityKey, replace
 from agentci.reports.contents import ReportedCase, group_by_case, show_case
@@ -261,8 +268,9 @@ class ReportMetrics(Struct, frozen=True, kw_only=True):
 
     Attributes:
         run: all cases.
-        common: those that the baseline has with the same number of turns; each amount over the
-            cases that recorded it in both. None without a baseline.
+        common: those that the baseline has with the same number of turns, without runs that
+            nothing could evaluate; each amount over the cases that recorded it in both. None
+            without a baseline.
         baseline: the same cases in the baseline.
         models: that the agents called.
     """
@@ -276,13 +284,23 @@ class ReportMetrics(Struct, frozen=True, kw_only=True):
 def summarize_metrics(report: Report) -> ReportMetrics:
     """Summarize the amounts of all cases."""
     outcomes = list_case_outcomes(report)
-    pairs = [_pair(each.amounts, each.before) for each in outcomes if each.before is not None]
+    pairs = [
+        _pair(each.amounts, each.before)
+        for each in outcomes
+        if each.before is not None and not _is_unusable(each)
+    ]
     return ReportMetrics(
         run=_sum_amounts([each.amounts for each in outcomes]),
         common=_sum_amounts([now for now, _ in pairs]) if pairs else None,
         baseline=_sum_amounts([before for _, before in pairs]) if pairs else None,
         models=tuple(dict.fromkeys(model for each in outcomes for model in each.models)),
     )
+
+
+def _is_unusable(outcome: CaseOutcome) -> bool:
+    """Whether no check could evaluate the run, such as one that crashed before its answer."""
+    statuses = {each.status for each in outcome.results}
+    return "errored" in statuses and statuses.isdisjoint(SCORED_STATUSES)
 
 
 def _pair(now: Amounts, before: Amounts) -> tuple[Amounts, Amounts]:
@@ -328,11 +346,14 @@ def _percentile(values: Sequence[float], share: float) -> float:
     return values[low] + (values[high] - values[low]) * (position - low)
 
 
-def format_metrics(metrics: ReportMetrics) -> str:
+def format_metrics(metrics: ReportMetrics, *, bold: str = "") -> str:
     """Format what the runs took; "" if nothing was recorded.
 
     What both runs recorded is compared, over the cases where they did: "latency p50 1.4 s → 2 s
     (+43%), p95 9.1 s → 9.8 s (+8%) in 11 of 12 cases; 11,098 tokens (unchanged); $0.033".
+
+    Args:
+        bold: is put around each amount that is more by ``NOTABLE_SHARE``.
     """
     run, common, before = metrics.run, metrics.common or _NOTHING, metrics.baseline or _NOTHING
     parts: list[tuple[str, str]] = []
@@ -344,17 +365,19 @@ def format_metrics(metrics: ReportMetrics) -> str:
                 getattr(run.latency_ms, name),
                 getattr(common.latency_ms, name, None),
                 getattr(before.latency_ms, name, None),
+                bold,
             )
             for name in ("p50", "p95")
         ]
         cases = _format_cases(run.latency_cases, common.latency_cases)
         parts.append((f"latency {', '.join(shares)}", cases))
     if run.tokens is not None:
-        amounts = map(_count_tokens, (run, common, before))
-        change = _format_change(_format_tokens, *amounts)
+        tokens = (_count_tokens(run), _count_tokens(common), _count_tokens(before))
+        change = _format_change(_format_tokens, *tokens, bold)
         parts.append((change, _format_cases(run.token_cases, common.token_cases)))
     if run.cost_usd is not None:
-        change = _format_change(_format_cost, run.cost_usd, common.cost_usd, before.cost_usd)
+        costs = (run.cost_usd, common.cost_usd, before.cost_usd)
+        change = _format_change(_format_cost, *costs, bold)
         parts.append((change, _format_cases(run.cost_cases, common.cost_cases)))
     shared = {cases for _, cases in parts}
     if len(parts) > 1 and len(shared) == 1 and "" not in shared:
@@ -362,21 +385,24 @@ def format_metrics(metrics: ReportMetrics) -> str:
     return "; ".join(f"{text} {cases}".rstrip() for text, cases in parts)
 
 
-# A change of an amount from which it is shown beside the verdict.
+# A change of an amount from which it is shown beside the verdict. The slowest cases differ more
+# between two runs of the same agent.
 NOTABLE_SHARE: Final = 0.1
+NOTABLE_SHARE_OF_SLOWEST: Final = 0.5
 
 
 def has_notable_change(metrics: ReportMetrics) -> bool:
-    """Whether the median latency, the tokens or the cost of the runs of both reports changed."""
+    """Whether the latency, the tokens or the cost of the runs of both reports changed."""
     now, before = metrics.common or _NOTHING, metrics.baseline or _NOTHING
     pairs = (
-        (_find_median(now), _find_median(before)),
-        (_count_tokens(now), _count_tokens(before)),
-        (now.cost_usd, before.cost_usd),
+        (NOTABLE_SHARE, _find_latency(now, "p50"), _find_latency(before, "p50")),
+        (NOTABLE_SHARE_OF_SLOWEST, _find_latency(now, "p95"), _find_latency(before, "p95")),
+        (NOTABLE_SHARE, _count_tokens(now), _count_tokens(before)),
+        (NOTABLE_SHARE, now.cost_usd, before.cost_usd),
     )
     return any(
-        after is not None and earlier and abs(after / earlier - 1) >= NOTABLE_SHARE
-        for after, earlier in pairs
+        after is not None and earlier and abs(after / earlier - 1) >= share
+        for share, after, earlier in pairs
     )
 
 
@@ -398,8 +424,9 @@ def format_seconds(milliseconds: float) -> str:
     return f"{format_number(milliseconds / 1000, 2)} s"
 
 
-def _find_median(amounts: RunAmounts) -> float | None:
-    return None if amounts.latency_ms is None else amounts.latency_ms.p50
+def _find_latency(amounts: RunAmounts, percentile: Literal["p50", "p95"]) -> float | None:
+    found: float | None = getattr(amounts.latency_ms, percentile, None)
+    return found
 
 
 def _count_tokens(amounts: RunAmounts) -> int | None:
@@ -407,7 +434,11 @@ def _count_tokens(amounts: RunAmounts) -> int | None:
 
 
 def _format_change(
-    write: Callable[[float], str], run: float | None, now: float | None, before: float | None
+    write: Callable[[float], str],
+    run: float | None,
+    now: float | None,
+    before: float | None,
+    bold: str,
 ) -> str:
     """Format ``2 s → 3 s (+50%)``; of all cases of the run if it is not compared.
 
@@ -417,9 +448,10 @@ def _format_change(
         return write(run or 0.0)
     old, new = write(before), write(now)
     if old == new:
-        return f"{new} (unchanged)"
+        return f"{new} ({'unchanged' if now == before else 'about the same'})"
     share = f" ({_format_share(now / before - 1)})" if before > 0 else ""
-    return f"{old.partition(' ')[0]} \N{RIGHTWARDS ARROW} {new}{share}"
+    mark = bold if now >= before * (1 + NOTABLE_SHARE) else ""
+    return f"{mark}{old.partition(' ')[0]} \N{RIGHTWARDS ARROW} {new}{share}{mark}"
 
 
 def _format_share(change: float) -> str:

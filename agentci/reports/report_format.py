@@ -1,9 +1,10 @@
 """Grouping and formatting that several reports share."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -261,13 +262,17 @@ def format_title(report: Report) -> str:
 
 
 def format_totals(totals: Totals) -> str:
-    """Format the counts above 0: ``25 checks: 21 passed, 4 skipped; mean score 0.99``."""
+    """Format the counts above 0: ``25 checks: 21 passed, 4 skipped; mean score 0.99``.
+
+    The mean is that of passed and failed checks, which is said if there are errors.
+    """
     counts = ", ".join(
         f"{count:,} {status}"
         for status in ("passed", "failed", "errored", "skipped")
         if (count := getattr(totals, status))
     )
     mean = "" if totals.score is None else f"; mean score {format_score(totals.score)}"
+    mean += " without the errors" if mean and totals.errored else ""
     return f"{format_count(totals.checks, 'check')}: {counts}{mean}"
 
 
@@ -306,6 +311,56 @@ def group_by_reason(
         first = headlines.setdefault((config, names, reason), format_headline(same[0]))
         groups.setdefault((config, names, first), []).append(same[0].case)
     return groups
+
+
+class ReasonGroup(Struct, frozen=True):
+    """Checks with the same reason: those of the same cases, by evaluator.
+
+    Where several evaluators have the same reason, the cases come first.
+    """
+
+    config: str
+    evaluators: tuple[str, ...]
+    reason: str
+    cases: tuple[CaseSummary, ...]
+
+    def format_name(self, write: Callable[[str], str], write_case: Callable[[str], str]) -> str:
+        """Format the evaluator, or the first cases.
+
+        Args:
+            write: escapes the name of an evaluator.
+            write_case: escapes the id of a case.
+        """
+        if len(self.evaluators) == 1:
+            return write(self.evaluators[0])
+        return list_first_names([each.id for each in self.cases], write_case)
+
+    def format_checks(self, write: Callable[[str], str], write_case: Callable[[str], str]) -> str:
+        """Format ``2 cases: a, b``, or ``12 checks: tone, brevity`` of the cases in the name."""
+        if len(self.evaluators) == 1:
+            return format_case_names(self.cases, write_case)
+        checks = format_count(len(self.evaluators) * len(self.cases), "check")
+        return f"{checks}: {list_first_names(self.evaluators, write)}"
+
+
+def group_by_cases(results: Sequence[CheckResult]) -> list[ReasonGroup]:
+    """Group cases like ``group_by_reason``.
+
+    The id of a span, which is another one in each case, does not separate cases.
+    """
+    groups: dict[tuple[str, tuple[str, ...], str], ReasonGroup] = {}
+    for (config, evaluators, reason), cases in group_by_reason(results).items():
+        masked = _SPAN_ID.sub(truncate.ELLIPSIS, reason)
+        known = groups.get((config, evaluators, masked))
+        groups[config, evaluators, masked] = (
+            ReasonGroup(config, evaluators, reason, tuple(cases))
+            if known is None
+            else ReasonGroup(config, evaluators, masked, (*known.cases, *cases))
+        )
+    return [*groups.values()]
+
+
+_SPAN_ID: Final = re.compile(r"(?<=span )[0-9a-f]{16}\b")
 
 
 def format_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str]) -> str:

@@ -563,7 +563,7 @@ class EvaluatorComparisonJson(_Json, kw_only=True):
         tuple[ChangeJson, ...],
         _about("Checks that passed in the baseline, and errored, were skipped or are removed now."),
     ]
-    score_fell: Annotated[
+    lower_score: Annotated[
         tuple[ChangeJson, ...],
         _about("Checks that pass in both runs, with a score that is at least 0.05 lower now."),
     ]

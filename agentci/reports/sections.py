@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from sys import maxsize
+from textwrap import wrap
 from typing import Final, Literal, TypeAlias, get_args
 from urllib.parse import quote
 
@@ -19,19 +20,22 @@ from agentci.model.result import Report
 from agentci.model.values import Problem, replace
 from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.comparison import ADVISORY, describe_change
-from agentci.reports.differences import FirstDifference
+from agentci.reports.differences import WIDTH, RunDifference
 from agentci.reports.failures import (
-    FALLEN_TITLE,
     LOST_TITLE,
-    MAX_FALLEN_SCORES,
+    LOWER_SCORE_TITLE,
+    MAX_LOWER_SCORES,
     NEW_TITLE,
     Cause,
+    Causes,
     FailedCheck,
     LostChecks,
     format_change_line,
+    format_lost,
     format_more_skips,
+    join_lost,
     list_causes,
-    list_fallen_scores,
+    list_lower_scores,
     list_skipped,
 )
 from agentci.reports.outcomes import (
@@ -43,6 +47,7 @@ from agentci.reports.outcomes import (
 )
 from agentci.reports.report_format import (
     EvaluatorChecks,
+    ReasonGroup,
     Verdict,
     count_problems,
     format_case_names,
@@ -243,6 +248,14 @@ def format_evaluator_names(config: str, evaluators: Sequence[str], *, several: b
     return f"{list_first_names(evaluators, markdown_code)}{suffix}"
 
 
+def format_group_name(
+    group: ReasonGroup, write_case: Callable[[str], str], *, several: bool
+) -> str:
+    """Format the evaluator or the cases of a group, with their config where there are several."""
+    suffix = f" ({markdown_code(format_path(group.config))})" if several else ""
+    return f"{group.format_name(markdown_code, write_case)}{suffix}"
+
+
 def make_problems_section(problems: Sequence[Problem], report: Report) -> Section:
     """Make a section of errors, warnings and notes.
 
@@ -267,6 +280,9 @@ def _render_problem(problem: Problem) -> str:
 
 
 MAX_CASES: Final = 20
+# Of those that are folded, and the characters of a line of theirs.
+MAX_FURTHER_CAUSES: Final = 3
+MAX_EXCERPT: Final = 60
 # Evaluators of each case.
 MAX_CHECKS: Final = 3
 
@@ -281,7 +297,8 @@ def render_counts(report: Report, counts: str, run_url: str) -> str:
     baseline = "" if comparison is None else format_baseline(comparison, run_url)
     changes = format_change_line(report, baseline, bold="**")
     metrics = summarize_metrics(report)
-    amounts = markdown_prose(format_metrics(metrics)) if has_notable_change(metrics) else ""
+    notable = has_notable_change(metrics)
+    amounts = format_metrics(metrics, bold="**").replace("$", r"\$") if notable else ""
     return "<br>\n".join(filter(None, (counts, changes, amounts))) + "\n\n"
 
 
@@ -340,22 +357,25 @@ def make_failure_sections(
         cause = causes.describe(group)
         return f"{_render_cause(cause, report, report_url)}{render_details(cause)}"
 
-    title = f"### {NEW_TITLE if report.baseline else 'Failures'}\n\n"
+    count = format_count(sum(map(len, causes.new)), "case")
+    title = f"### {NEW_TITLE if report.baseline else 'Failures'}: {count}\n\n"
     first = [*map(render, causes.new[:unfolded])]
     ends = [*accumulate(text.count("\n") for text in first)]
     shown = max(1, sum(end <= max_lines for end in ends))
     yield _make_cases(first[:shown], len(first[:shown]), title, share=0.25)
     if more := causes.new[shown:]:
+        yield _list_further_causes(causes, more, report_url)
         section = _make_cases(map(render, more), len(more), "", share=0.15)
         what = "with new failures" if report.baseline else "with failures"
         count = format_count(sum(map(len, more)), "more case")
         yield fold_section(section, f"{count} {what}")
+    lost = join_lost(causes.lost)
     yield Section(
         name="failures",
         title=f"### {LOST_TITLE}\n\n",
         noun="group of lost checks",
-        blocks=(_render_lost(each, report_url) for each in causes.lost),
-        total=len(causes.lost),
+        blocks=(_render_lost(each, report_url) for each in lost),
+        total=len(lost),
         max_items=MAX_CASES,
     )
     if causes.known:
@@ -376,6 +396,39 @@ def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) 
     )
 
 
+def _list_further_causes(
+    causes: Causes, groups: Sequence[Sequence[CaseOutcome]], report_url: str
+) -> Section:
+    """Make a section of one line for each of the largest causes that are folded.
+
+    Causes of only one case are left out.
+    """
+    largest = sorted((each for each in groups if len(each) > 1), key=len, reverse=True)
+    return Section(
+        name="failures",
+        title="",
+        noun="failure cause",
+        blocks=(
+            _render_further_cause(causes.describe(each), len(each), report_url)
+            for each in largest[:MAX_FURTHER_CAUSES]
+        ),
+        total=len(largest[:MAX_FURTHER_CAUSES]),
+    )
+
+
+def _render_further_cause(cause: Cause, cases: int, report_url: str) -> str:
+    """Render ``- 16 cases such as `a`: `tone` `+ send_mail(to="x")` ``."""
+    names = [each.result.evaluator.name for each in cause.checks]
+    found = [] if cause.difference is None else [*cause.difference.list_parts()]
+    lines = found[0][1][:2] if found else ()
+    what = [markdown_code(truncate.short(each, MAX_EXCERPT)) for each in lines]
+    if not what:
+        what = [markdown_prose(truncate.short(cause.checks[0].reason, MAX_EXCERPT))]
+    example = format_case_link(cause.case.summary.id, report_url)
+    evaluators = list_first_names(names, markdown_code)
+    return f"- {cases:,} more cases such as {example}: {evaluators}: {' '.join(what)}\n"
+
+
 def _render_cause(cause: Cause, report: Report, report_url: str) -> str:
     """Render a case with its failed checks, its first difference and the cases like it."""
     several = has_several_configs(report.results)
@@ -384,7 +437,9 @@ def _render_cause(cause: Cause, report: Report, report_url: str) -> str:
         heading += f" \u201c{markdown_prose(cause.question)}\u201d"
     lines = [_render_check(each, several=several) for each in cause.checks[:MAX_CHECKS]]
     if more := len(cause.checks) - len(lines):
-        lines.append(f"- and {format_count(more, 'more check')}\n")
+        names = [each.result.evaluator.name for each in cause.checks[MAX_CHECKS:]]
+        shown = list_first_names(names, markdown_code)
+        lines.append(f"- and {format_count(more, 'more check')}: {shown}\n")
     if others := cause.format_others(
         lambda case: format_case_link(case, report_url), markdown_code
     ):
@@ -394,7 +449,7 @@ def _render_cause(cause: Cause, report: Report, report_url: str) -> str:
     return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference)}"
 
 
-def _render_difference(difference: FirstDifference | None) -> str:
+def _render_difference(difference: RunDifference | None) -> str:
     if difference is None:
         return ""
     shown = "\n".join(_list_difference(difference))
@@ -414,46 +469,49 @@ def _render_check(check: FailedCheck, *, several: bool) -> str:
     return f"- {name}{before} **{check.after}**{requirement}{note}{why}\n"
 
 
-def _list_difference(difference: FirstDifference) -> Iterator[str]:
+def _list_difference(difference: RunDifference) -> Iterator[str]:
     """Yield the lines of a code block: each part under a line that GitHub shows as a label."""
     if head := difference.format_head():
         yield f"@@ {head} @@"
     for label, lines in difference.list_parts():
         yield f"@@ {label} @@"
         yield from lines
-    if more := difference.format_more():
-        yield f"  {more}"
+    yield from (f"  {line}" for line in wrap(difference.format_more(), WIDTH))
 
 
-def _render_lost(lost: LostChecks, report_url: str) -> str:
+def _render_lost(group: Sequence[LostChecks], report_url: str) -> str:
     def write(case: str) -> str:
         return format_case_link(case, report_url)
 
-    reason = f" ({markdown_prose(truncate.short(lost.reason, MAX_REASON))})" if lost.reason else ""
-    line = f"- {markdown_code(lost.evaluator)} {lost.change}: {lost.format_cases(write)}{reason}\n"
-    if not lost.changed:
-        return line
-    return f"{line}- {lost.format_changed(write)}\n\n{_render_difference(lost.difference)}"
+    why = group[0].reason
+    reason = f" ({markdown_prose(truncate.short(why, MAX_REASON))})" if why else ""
+    line = f"- {format_lost(group, markdown_code, write)}{reason}\n"
+    changed = (
+        f"- {each.format_changed(write)}\n\n{_render_difference(each.difference)}"
+        for each in group
+        if each.changed
+    )
+    return f"{line}{''.join(changed)}"
 
 
-def make_fallen_scores_section(report: Report, report_url: str) -> Section:
+def make_lower_scores_section(report: Report, report_url: str) -> Section:
     """Make the folded section of the checks whose score fell although they still pass."""
-    found = list_fallen_scores(report)
+    found = list_lower_scores(report)
     section = Section(
         name="comparison",
         title="",
-        noun="fallen score",
+        noun="lower score",
         blocks=(
             f"- {format_case_link(each.change.case, report_url)} > "
             f"{markdown_code(each.evaluator)}: {describe_change(each.change)}\n"
-            for each in found[:MAX_FALLEN_SCORES]
+            for each in found[:MAX_LOWER_SCORES]
         ),
-        total=min(len(found), MAX_FALLEN_SCORES),
+        total=min(len(found), MAX_LOWER_SCORES),
         share=0.05,
     )
     checks = format_count(len(found), "check")
-    shown = f", the {MAX_FALLEN_SCORES} largest drops" if len(found) > MAX_FALLEN_SCORES else ""
-    return fold_section(section, f"{FALLEN_TITLE}: {checks}{shown}")
+    shown = f", the {MAX_LOWER_SCORES} largest drops" if len(found) > MAX_LOWER_SCORES else ""
+    return fold_section(section, f"{LOWER_SCORE_TITLE}: {checks}{shown}")
 
 
 def make_fixed_section(report: Report, report_url: str) -> Section:

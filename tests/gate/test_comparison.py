@@ -103,13 +103,13 @@ def test_changed_checks_are_listed_by_group() -> None:
     found = trend(results(1, 0.2, 1, 0.8, 0.8), results(0.25, 0.75, 1, 0.75, 0.76))
     assert found.newly_failing == (make_change("c0", 1, 0.25, was="passed", status="failed"),)
     assert found.fixed == (make_change("c1", 0.2, 0.75, was="failed", status="passed"),)
-    assert found.score_fell == (make_change("c3", 0.8, 0.75, was="passed", status="passed"),)
+    assert found.lower_score == (make_change("c3", 0.8, 0.75, was="passed", status="passed"),)
     assert found.no_longer_evaluated == ()
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.9, 0.3), (0.8, 0.9), (0.9, 0.86), (0.3, 0.2)])
-def test_other_changes_are_no_fallen_scores(before: float, after: float) -> None:
-    assert trend(results(before), results(after)).score_fell == ()
+def test_other_changes_are_no_lower_scores(before: float, after: float) -> None:
+    assert trend(results(before), results(after)).lower_score == ()
 
 
 def test_check_that_only_this_run_has_and_fails_is_newly_failing_but_not_worse() -> None:

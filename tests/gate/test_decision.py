@@ -223,7 +223,10 @@ class TestFailOn:
     def test_tolerated_failures_are_listed_after_failing_reasons(self) -> None:
         assert _decide(_results(failed=1, errored=1), fail_on="error").reasons == (
             "1 check errored (response_quality)",
-            "1 of 1 check failed (pass rate 0%, required 100%); reported only (fail-on: error)",
+            (
+                "1 of 1 evaluated check failed (pass rate 0%, required 100%); reported only "
+                "(fail-on: error)"
+            ),
         )
 
 
@@ -377,7 +380,7 @@ class TestEvaluatorThresholds:
         assert _decide(results, evaluators=TONE).passed
         results += _results(failed=1)
         assert _decide(results, evaluators=TONE).reasons[0] == (
-            "1 of 3 checks failed (pass rate 67%, required 100%)"
+            "1 of 3 checks under the overall min_pass_rate failed (pass rate 67%, required 100%)"
         )
 
     def test_other_evaluators_do_not_raise_its_pass_rate(self) -> None:
@@ -529,7 +532,7 @@ class TestReasons:
                 _results(passed=2, failed=1, errored=1),
                 GateThresholds(),
                 [
-                    "1 of 3 checks failed (pass rate 67%, required 100%)",
+                    "1 of 3 evaluated checks failed (pass rate 67%, required 100%)",
                     "1 check errored (response_quality)",
                 ],
                 id="failures before errors",
@@ -546,7 +549,7 @@ class TestReasons:
             pytest.param(
                 _results(passed=1) + _results(failed=1, evaluator="tone", required=False),
                 GateThresholds(),
-                ["1 check passed", "1 advisory check did not pass (tone)"],
+                ["1 required check passed", "1 advisory check did not pass (tone)"],
                 id="advisory",
             ),
             pytest.param(
@@ -570,8 +573,29 @@ class TestReasons:
         assert [*decision.reasons, *decision.notes] == why
 
     def test_long_list_of_evaluators_is_shortened(self) -> None:
-        results = [make_result("errored", evaluator=f"e{number}") for number in range(9)]
+        results = [
+            make_result("errored", case=f"c{number}", evaluator=f"e{number}") for number in range(9)
+        ]
         assert _decide(results).reasons == ("9 checks errored (e0, e1, e2, e3, e4, … and 4 more)",)
+
+    def test_errors_of_several_evaluators_name_their_cases(self) -> None:
+        """Six checks of a crashed run are one finding."""
+        results = [
+            make_result("errored", case=case, evaluator=f"e{number}")
+            for case in "ab"
+            for number in range(6)
+        ]
+        assert _decide(results).reasons == ("12 checks of 2 cases errored (a, b)",)
+
+    def test_counted_checks_are_named_if_others_are_not_counted(self) -> None:
+        """Beside the counts of all checks, it is clear what the rate is of."""
+        results = [*_results(passed=3, failed=1, skipped=2), *_results(failed=1, required=False)]
+        assert _decide(results).reasons == (
+            "1 of 4 evaluated required checks failed (pass rate 75%, required 100%)",
+        )
+        thresholds = GateThresholds(min_pass_rate=0.5)
+        assert _decide(results, thresholds).reasons == ("3 of 4 evaluated required checks passed",)
+        assert _decide(_results(passed=1, skipped=1)).reasons == ("1 check passed",)
 
     def test_input_errors_are_counted(self) -> None:
         assert _decide([], problems=[INVALID] * 3).reasons[0] == "invalid input (3 errors)"

@@ -48,7 +48,7 @@ def _make_comparison(config: str, text: str) -> dict[str, Any]:
     worse: dict[str, Any] = {"case": text, "before": 1, "after": None, "status": "skipped"}
     worse |= {"status_before": "passed", "check_class": "compared", "fails_before": False}
     trend |= {"newly_failing": [], "no_longer_evaluated": [worse]}
-    trend |= {"score_fell": [worse], "fixed": [worse]}
+    trend |= {"lower_score": [worse], "fixed": [worse]}
     trend |= {"outcome": "fail", "reason": text, "groups": 1, "detectable_drop": None}
     trend |= {"change_low": None, "change_high": None, "only_errors": False, "adjusted_for": 2}
     comparison: dict[str, Any] = {"baseline": text, "no_baseline": text, "evaluators": [trend]}

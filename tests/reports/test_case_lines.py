@@ -99,7 +99,7 @@ def test_annotation_shows_first_difference_of_case() -> None:
     contents = StoredContents(chunks=chunks, redact=lambda content: content)
     [annotation] = make_annotations(replace(report, contents=contents), {EVAL_SET: (range(1, 99),)})
     assert annotation.message.splitlines()[1:] == [
-        "First difference, answer of turn 1 (- expected, + actual):",
+        "Difference, answer of turn 1 (- expected, + actual):",
         "  - No.",
         "  + Yes.",
     ]

@@ -8,6 +8,7 @@ from agentci.model.gate import CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import Report, RunContent, Status, TurnContent
 from agentci.model.values import Problem, replace
 from agentci.reports.comment import MAX_BYTES, CommentReport
+from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.run_content import encode_content
@@ -83,6 +84,45 @@ def test_removed_checks_of_one_evaluator_are_one_line() -> None:
     assert "- `response_quality` 0.9 to 1 \N{RIGHTWARDS ARROW} removed: `a`, `b`, `c`\n" in text
 
 
+def test_cases_that_several_evaluators_lost_are_one_line() -> None:
+    """Also in the terminal."""
+    removed = tuple(make_change(case, 1.0, None, "removed") for case in ("a", "b"))
+    other = make_change("c", 1.0, None, "removed")
+    trends = (
+        replace(TREND, no_longer_evaluated=removed),
+        replace(TREND, evaluator="tone", no_longer_evaluated=removed),
+        replace(TREND, evaluator="price", no_longer_evaluated=(other,)),
+    )
+    report = _compared(Comparison(baseline="b", evaluators=trends))
+    shown = _render(report).partition("### No longer evaluated\n\n")[2].partition("\n\n")[0]
+    assert shown.splitlines() == [
+        "- `a`, `b`: 4 checks removed (`response_quality`, `tone`)",
+        "- `price` 1 \N{RIGHTWARDS ARROW} removed: `c`",
+    ]
+    terminal = render_console(report, quiet=False, verbose=False, colour=False)
+    assert "\n  a, b: 4 checks removed (response_quality, tone)\n" in terminal
+
+
+def test_equal_errors_with_ids_of_spans_are_one_line_and_many_are_folded() -> None:
+    reason = "the turn (span {:016x}) ended with an error"
+    results = [
+        make_result("errored", case=f"c{n}", evaluator=name, reason=reason.format(n))
+        for n in range(3)
+        for name in ("tone", "price")
+    ]
+    results += [make_result("errored", case=f"d{n}", reason=f"exit code {n}") for n in range(6)]
+    shown, _, folded = _render(make_report(results)).partition("<details>")
+    lines = shown.partition("### Errored checks\n\n")[2].split("\n")
+    assert lines[0] == (
+        "- `c0`, `c1`, `c2`: the turn (span …) ended with an error (6 checks: `tone`, `price`)"
+    )
+    assert [line for line in lines if line.startswith("- ")] == [
+        lines[0],
+        *(f"- `response_quality`: exit code {n} (1 case: `d{n}`)" for n in range(4)),
+    ]
+    assert folded.startswith("\n<summary>2 more errors</summary>\n")
+
+
 def test_evaluator_missing_from_baseline_has_no_baseline_score() -> None:
     text = _render(_compared(Comparison(baseline="b", evaluators=(TREND,))))
     assert "| 0 of 1 | 0.95 | score &gt;= 0.7 | not in the baseline |\n" in text
@@ -127,7 +167,7 @@ def test_comment_has_at_most_three_causes_unfolded() -> None:
     shown, _, rest = text.partition("<details>")
     assert shown.count("**`c") == 3
     assert "<summary>2 more cases with failures</summary>" in rest
-    assert "- and 1 more check\n" in shown
+    assert "- and 1 more check: `e0`\n" in shown
     assert "`x0` **failed**: " in shown
 
 

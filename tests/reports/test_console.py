@@ -163,6 +163,34 @@ def test_cases_with_same_error_are_grouped() -> None:
     assert expected in _render(make_report(results))
 
 
+def test_case_with_errors_of_several_evaluators_is_one_finding() -> None:
+    """In every format; an evaluator with another reason stays apart."""
+    names = [f"e{n}" for n in range(7)]
+    reason = "the agent failed before it answered"
+    results = [make_result("errored", case="a", evaluator=each, reason=reason) for each in names]
+    results += [make_result("errored", case="b", evaluator="e0", reason=reason)]
+    results += [make_result("errored", case="b", evaluator="e1", reason="exit code 3")]
+    report = make_report([*results, make_result("passed", 1.0, case="c")])
+    lines = _render(report).partition("Errored checks\n")[2].partition("\n\n")[0].splitlines()
+    shown = "e1, e2, e3, e4, e5, … and 1 more"
+    assert lines == [
+        f"  e0 (2 cases: a, b): {reason}",
+        f"  a (6 checks: {shown}): {reason}",
+        "  e1 (1 case: b): exit code 3",
+    ]
+    url = "https://pages.example/report.html"
+    comment = text_of(CommentReport(report_url=url), report)
+    section = comment.partition("### Errored checks\n\n")[2].partition("\n\n")[0]
+    marked = "`e1`, `e2`, `e3`, `e4`, `e5`, … and 1 more"
+    links = [f"[`{case}`]({url}#/case/{case})" for case in "ab"]
+    assert section.splitlines() == [
+        f"- `e0`: {reason} (2 cases: {links[0]}, {links[1]})",
+        f"- {links[0]}: {reason} (6 checks: {marked})",
+        f"- `e1`: exit code 3 (1 case: {links[1]})",
+    ]
+    assert f"`a`: 6 checks: {marked}\n\n```\n{reason}" in text_of(SummaryReport(), report)
+
+
 def test_long_traceback_keeps_first_and_last_lines() -> None:
     frames = [f'  File "tone.py", line {line}' for line in range(40)]
     reason = "\n".join(["exited with code 1: Traceback:", *frames, "KeyError: 'x'"])
@@ -223,7 +251,10 @@ def test_failures_come_first_and_path_of_report_last() -> None:
     assert places == sorted(places)
     assert text.startswith("Failed checks\n")
     *_, verdict, reason, report = text.splitlines()
-    assert verdict == "Quality gate failed: 2 of 3 checks failed (pass rate 33%, required 100%)"
+    assert verdict == (
+        "Quality gate failed: 2 of 3 evaluated required checks failed "
+        "(pass rate 33%, required 100%)"
+    )
     assert (reason, report) == (
         "  1 check errored (response_quality)",
         "Report: out/report.html",
@@ -287,7 +318,7 @@ def test_changed_checks_have_the_same_names_and_counts_in_every_format() -> None
     fell = make_change("c", 0.9, "passed")
     gone = (make_change("d", None, "removed"), make_change("e", None, "skipped"))
     evaluators = (
-        replace(TREND, newly_failing=failing, score_fell=(fell,), outcome="pass"),
+        replace(TREND, newly_failing=failing, lower_score=(fell,), outcome="pass"),
         replace(TREND, evaluator="tone", newly_failing=failing[:1], no_longer_evaluated=gone),
     )
     comparison = Comparison(baseline="base", evaluators=evaluators)
@@ -304,8 +335,8 @@ def test_changed_checks_have_the_same_names_and_counts_in_every_format() -> None
         page = text_of(format_, report)
         assert f"`base`: **3 newly failing**, **2 {more}**, 1 with a lower score\n" in page
     found = json.loads(text_of(JsonReport(), report))["comparison"]["evaluators"][0]
-    counts = {key: len(found[key]) for key in ("newly_failing", "score_fell", "fixed")}
-    assert counts == {"newly_failing": 2, "score_fell": 1, "fixed": 0}
+    counts = {key: len(found[key]) for key in ("newly_failing", "lower_score", "fixed")}
+    assert counts == {"newly_failing": 2, "lower_score": 1, "fixed": 0}
 
 
 def test_skipped_checks_that_passed_before_are_listed_once_with_their_reason() -> None:
@@ -359,17 +390,17 @@ def test_change_has_its_interval_in_every_format() -> None:
 
 def test_scores_that_fell_are_listed() -> None:
     fell = tuple(make_change(f"c{n}", 0.8 + n / 100, "passed") for n in range(7))
-    comparison = Comparison(baseline="base", evaluators=(replace(TREND, score_fell=fell),))
+    comparison = Comparison(baseline="base", evaluators=(replace(TREND, lower_score=fell),))
     report = replace(make_report([make_result("passed", 0.8)]), comparison=comparison)
-    text = _render(report).partition("Score fell, still passing\n")[2].partition("\n\n")[0]
+    text = _render(report).partition("Lower score, still passing\n")[2].partition("\n\n")[0]
     arrow = "\N{RIGHTWARDS ARROW}"
     assert text.splitlines() == [
         *(f"  c{n} > response_quality: 1 {arrow} {format_number(0.8 + n / 100)}" for n in range(5)),
         "  … and 2 more",
     ]
-    title = "<summary>Score fell, still passing: 7 checks, the 5 largest drops</summary>"
+    title = "<summary>Lower score, still passing: 7 checks, the 5 largest drops</summary>"
     for format_ in (CommentReport(), SummaryReport()):
         page = text_of(format_, report)
         assert title in page
         assert f"- `c0` > `response_quality`: 1 {arrow} 0.8\n" in page
-        assert "`c5`" not in page.partition("Score fell")[2].partition("</details>")[0]
+        assert "`c5`" not in page.partition("Lower score")[2].partition("</details>")[0]

@@ -14,13 +14,15 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.reports.differences import (
+    MAX_CALL_LINES,
     MAX_CALLS,
     WIDTH,
+    RunDifference,
     ToolCallRow,
-    find_first_difference,
+    describe_worst_call,
+    find_difference,
     find_unmatched_turns,
     format_diff,
-    format_more_differences,
 )
 
 ANY_JSON = st.recursive(
@@ -304,9 +306,83 @@ def _turn(**given: Any) -> TurnContent:
     ],
 )
 def test_first_difference_is_a_diff(turns: list[TurnContent], lines: list[str]) -> None:
-    found = find_first_difference(RunContent(turns=tuple(turns)), "baseline")
+    found = find_difference(RunContent(turns=tuple(turns)), "baseline")
     shown = [] if found is None else [line for _, part in found.list_parts() for line in part]
     assert shown == lines
+
+
+def _compare(expected: list[ExpectedCall], actual: list[CallContent]) -> RunDifference:
+    turn = _turn(expected_calls=tuple(expected), calls=tuple(actual))
+    found = find_difference(RunContent(turns=(turn,)), "expected")
+    assert found is not None
+    return found
+
+
+def test_renamed_tool_is_shown_before_changed_arguments() -> None:
+    """An earlier call with other arguments does not hide it."""
+    found = _compare(
+        [_expected("find", id=1), _expected("note", id=1), _expected("refund", id=1)],
+        [_call("find", id=2), _call("note", id=2), _call("pay", id=1)],
+    )
+    [calls] = found.calls
+    assert calls.lines == (
+        *("- refund(id=1)", "+ pay(id=1)"),
+        *("- find(id=1)", "+ find(id=2)", "- note(id=1)", "+ note(id=2)"),
+    )
+    assert calls.rows == (2, 3, 0, 1)
+    assert found.format_more() == ""
+
+
+def test_call_of_each_kind_is_shown_before_a_second_one() -> None:
+    """No kind is only counted: those that do not fit are named."""
+    repeated = [_expected("find", id=number) for number in range(9)]
+    found = _compare(
+        [*repeated, _expected("refund", id=1)],
+        [*(_call("find", id=number + 100) for number in range(9)), _call("mail", to="x")],
+    )
+    [calls] = found.calls
+    assert calls.lines[:4] == ("- refund(id=1)", '+ mail(to="x")', "- find(id=0)", "+ find(id=100)")
+    assert len(calls.lines) == MAX_CALL_LINES
+    assert found.format_more() == "and 6 more differences"
+    many = _compare(
+        [*(_expected(f"tool_{number}", id=1) for number in range(12)), _expected("g", a=1, b=2)],
+        [_call("g", a=2, b=3)],
+    )
+    assert many.format_more() == (
+        "and 5 more differences: missing tool_8, tool_9, tool_10, tool_11; other arguments g (a, b)"
+    )
+    assert many.format_more(with_calls=False) == ""
+
+
+def test_equal_calls_are_shown_once() -> None:
+    found = _compare([], [_call("refund", amount=99)] * 6)
+    [calls] = found.calls
+    assert calls.lines == ("+ refund(amount=99)",)
+    assert found.format_more() == "and 5 more differences"
+
+
+def test_call_that_was_repeated_elsewhere_is_not_only_moved() -> None:
+    found = _compare(
+        [_expected("f", a=1), _expected("g", a=1)],
+        [_call("g", a=1), _call("f", a=1), _call("f", a=1)],
+    )
+    [calls] = found.calls
+    assert calls.lines == ("+ f(a=1)", "! f(a=1) was called later than expected")
+
+
+def test_turn_with_a_missing_tool_comes_before_one_with_other_arguments() -> None:
+    turns = (
+        _turn(expected_calls=(_expected("f", a=1),), calls=(_call("f", a=2),)),
+        _turn(expected_calls=(_expected("g", a=1),)),
+    )
+    found = find_difference(RunContent(turns=turns), "expected")
+    assert found is not None
+    assert [each.turn for each in found.calls] == [2, 1]
+
+
+def test_worst_call_of_a_check_is_described() -> None:
+    details = _details([_call_json("a", {"n": 1}), _call_json("b")], [_call_json("a", {"n": 2})])
+    assert describe_worst_call(details) == "turn 1: missing `b`"
 
 
 def test_tool_calls_come_before_the_answer_and_others_are_counted() -> None:
@@ -315,17 +391,22 @@ def test_tool_calls_come_before_the_answer_and_others_are_counted() -> None:
         _turn(
             expected_answer="No.",
             expected_calls=(_expected("f", a=1), _expected("g"), _expected("h", a=1)),
-            calls=(_call("f", a=2), _call("g"), _call("i")),
+            calls=(_call("f", a=2), _call("g"), _call("i", a=2)),
         ),
         _turn(expected_answer="No.", expected_calls=(_expected("f", a=1),)),
     )
-    found = find_first_difference(RunContent(turns=turns), "baseline")
+    found = find_difference(RunContent(turns=turns), "baseline")
     assert found is not None
     assert list(found.list_parts()) == [
-        ("tool calls of turn 2 (- expected, + actual)", ("- f(a=1)", "+ f(a=2)")),
+        (
+            "tool calls of turn 2 (- expected, + actual)",
+            ("- h(a=1)", "+ i(a=2)", "- f(a=1)", "+ f(a=2)"),
+        ),
+        ("tool calls of turn 3 (- expected, + actual)", ("- f(a=1)",)),
         ("answer of turn 2 (- expected, + actual)", ("- No.", "+ Yes.")),
     ]
-    assert (found.more_calls, found.more_answers) == (3, 1)
+    assert (found.more_calls, found.more_answers) == (0, 1)
+    assert found.format_more() == "and 1 more difference"
 
 
 def test_moved_call_counts_once() -> None:
@@ -333,29 +414,22 @@ def test_moved_call_counts_once() -> None:
         expected_calls=(_expected("f", a=1), _expected("g", a=1)),
         calls=(_call("g", a=1), _call("f", a=1)),
     )
-    found = find_first_difference(RunContent(turns=(turn,)), "baseline")
+    found = find_difference(RunContent(turns=(turn,)), "baseline")
     assert found is not None
     assert found.more_calls == 0
 
 
 def test_baseline_is_named_as_reference() -> None:
     turn = _turn(baseline=BaselineTurn(answer="No.", calls=()))
-    found = find_first_difference(RunContent(turns=(turn,)), "baseline")
+    found = find_difference(RunContent(turns=(turn,)), "baseline")
     assert found is not None
     [(label, _)] = found.list_parts()
     assert label == "answer of turn 1 (- baseline, + this run)"
 
 
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, ""), (1, "and 1 more difference"), (2, "and 2 more differences")]
-)
-def test_further_differences_are_counted(count: int, text: str) -> None:
-    assert format_more_differences(count) == text
-
-
 def test_long_texts_are_wrapped_and_shortened() -> None:
     turn = _turn(expected_answer="word " * 200, answer="other\n" * 200)
-    found = find_first_difference(RunContent(turns=(turn,)), "baseline")
+    found = find_difference(RunContent(turns=(turn,)), "baseline")
     assert found is not None
     assert found.answer is not None
     assert len(found.answer.lines) <= 6
@@ -370,7 +444,7 @@ def test_value_that_differs_late_is_shown() -> None:
         expected_calls=(_expected("refund", note=f"{text}39.90", a=text, b=text),),
         calls=(_call("refund", note=f"{text}9000.00", a=f"{text}.", b=f"{text}!"),),
     )
-    found = find_first_difference(RunContent(turns=(turn,)), "baseline")
+    found = find_difference(RunContent(turns=(turn,)), "baseline")
     assert found is not None
     shown = ["\n".join(part) for _, part in found.list_parts()]
     assert all("39.90" in part and "9000.00" in part for part in shown)
@@ -382,14 +456,14 @@ BEFORE = BaselineTurn(answer="Maybe.", calls=(_expected("f", a=1),))
 def test_run_is_compared_with_the_baseline_also_where_answers_are_expected() -> None:
     same = _turn(expected_answer="No.", baseline="same")
     changed = _turn(expected_calls=(), expected_answer="Perhaps.", baseline=BEFORE)
-    found = find_first_difference(RunContent(turns=(same, changed)), "baseline")
+    found = find_difference(RunContent(turns=(same, changed)), "baseline")
     assert found is not None
     assert list(found.list_parts()) == [
         ("tool calls of turn 2 (- baseline, + this run)", ("- f(a=1)",)),
         ("answer of turn 2 (- baseline, + this run)", ("- Maybe.", "+ Yes.")),
     ]
     assert (found.format_head(), found.format_more()) == ("", "")
-    expected = find_first_difference(RunContent(turns=(same, changed)), "expected")
+    expected = find_difference(RunContent(turns=(same, changed)), "expected")
     assert expected is not None
     assert list(expected.list_parts()) == [
         ("answer of turn 1 (- expected, + actual)", ("- No.", "+ Yes.")),
@@ -399,7 +473,7 @@ def test_run_is_compared_with_the_baseline_also_where_answers_are_expected() -> 
 
 def test_run_that_is_as_in_the_baseline_is_compared_with_what_is_expected() -> None:
     same = _turn(expected_answer="No.", baseline="same")
-    found = find_first_difference(RunContent(turns=(same,)), "baseline")
+    found = find_difference(RunContent(turns=(same,)), "baseline")
     assert found is not None
     assert found.format_head() == "the same calls and answers as in the baseline"
     assert list(found.list_parts()) == [
@@ -409,7 +483,7 @@ def test_run_that_is_as_in_the_baseline_is_compared_with_what_is_expected() -> N
 
 def test_turn_that_the_baseline_lacks_is_compared_with_what_is_expected() -> None:
     turns = (_turn(baseline="same"), _turn(expected_answer="No."))
-    found = find_first_difference(RunContent(turns=turns), "baseline")
+    found = find_difference(RunContent(turns=turns), "baseline")
     assert found is not None
     assert [label for label, _ in found.list_parts()] == ["answer of turn 2 (- expected, + actual)"]
 
@@ -417,18 +491,18 @@ def test_turn_that_the_baseline_lacks_is_compared_with_what_is_expected() -> Non
 def test_turn_that_the_baseline_lacks_too_is_not_named_as_missing() -> None:
     missing = _turn(expected_answer="No.", answer=None, missing=True)
     changed = _turn(expected_answer="Yes.", baseline=BEFORE)
-    found = find_first_difference(RunContent(turns=(changed, missing)), "baseline")
+    found = find_difference(RunContent(turns=(changed, missing)), "baseline")
     assert found is not None
     assert found.format_head() == ""
     lost = TurnContent(user="x", answer=None, missing=True, baseline=BEFORE)
-    found = find_first_difference(RunContent(turns=(changed, lost)), "baseline")
+    found = find_difference(RunContent(turns=(changed, lost)), "baseline")
     assert found is not None
     assert found.format_head() == "turn 2 is missing"
 
 
 def test_missing_turns_are_named() -> None:
     turns = [_turn(), *(_turn(expected_answer="No.", answer=None, missing=True) for _ in "ab")]
-    found = find_first_difference(RunContent(turns=tuple(turns)), "baseline")
+    found = find_difference(RunContent(turns=tuple(turns)), "baseline")
     assert found is not None
     assert found.format_missing_turns() == "turns 2, 3 are missing"
     assert (list(found.list_parts()), found.more_answers) == ([], 0)

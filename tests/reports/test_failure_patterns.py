@@ -304,7 +304,47 @@ def test_ids_that_the_user_gave_do_not_change_the_order() -> None:
     causes = list_causes(replace(report, results=tuple(results)))
     assert [each.summary.id for each in causes.new[0]] == ["c0", "c1"]
     others = causes.describe(causes.new[0]).format_others(str, str)
-    assert others == '1 more case fails in the same way: c1 (cancel(id="9") is missing)'
+    assert others == "1 more case fails in the same way: c1"
+
+
+@pytest.mark.parametrize(
+    ("called", "others"),
+    [
+        pytest.param(
+            ("9", "10"), "1 more case fails in the same way: c1", id="the number of the user"
+        ),
+        pytest.param(
+            ("9", "7"),
+            '1 more case fails in the same way: c0 (cancel(id="9") is not expected)',
+            id="another number",
+        ),
+    ],
+)
+def test_only_numbers_that_no_user_gave_are_shown(called: tuple[str, str], others: str) -> None:
+    """A missing call with the number of its user is the same finding in each case."""
+    numbers = ("9", "10")
+    cases = []
+    for number, given in zip(numbers, called, strict=True):
+        turn = _turn(
+            "Done.",
+            "Done.",
+            expected_calls=(ExpectedCall(name="stop", arguments={"id": number}),),
+            calls=(CallContent(name="cancel", arguments={"id": given}),),
+        )
+        cases.append(_case(replace(turn, user=f"Cancel {number}.")))
+    report = _report(*cases)
+    results = [
+        replace(
+            each,
+            case=replace(
+                each.case, dialogue=(DialogueTurn(question=f"Cancel {number}.", answer=None),)
+            ),
+        )
+        for each, number in zip(report.results, numbers, strict=True)
+    ]
+    causes = list_causes(replace(report, results=tuple(results)))
+    [shown] = [causes.describe(group).format_others(str, str) for group in causes.new]
+    assert shown == others
 
 
 def test_ranges_do_not_name_what_another_user_gave() -> None:
@@ -421,11 +461,49 @@ def test_cases_of_another_evaluator_are_not_hidden_by_many_of_one() -> None:
     shown, _, folded = comment.partition("<details>")
     assert len(re.findall(r"^\*\*`c", shown, re.MULTILINE)) == 3
     assert "no_secrets" in shown
+    assert "### Failures: 301 cases\n" in shown
     assert "<summary>298 more cases with failures</summary>" in folded
     assert "Not shown: 278 failure causes." in folded
     terminal = _render_terminal(report)
     assert "no_secrets" in terminal.partition("Evaluators\n")[0]
     assert "\n  … and 291 more\n" in terminal
+
+
+def test_largest_folded_causes_are_one_line_each() -> None:
+    answers = ["a"] * 9 + ["b"] * 8 + ["c"] * 7 + ["d"] * 6 + ["e"] * 5
+    shown, _, _ = text_of(
+        CommentReport(report_url="https://pages.example/r.html"),
+        _report(*(_case(_turn(each, PARCEL)) for each in answers)),
+    ).partition("<details>")
+    lines = [line for line in shown.splitlines() if " cases such as " in line]
+    assert lines == [
+        f"- {cases} more cases such as [`{case}`](https://pages.example/r.html#/case/{case}): "
+        f"`response_quality`: `- Your parcel arrives today. The return is free.` `+ {answer}`"
+        for cases, case, answer in ((7, "c17", "c"), (6, "c24", "d"), (5, "c30", "e"))
+    ]
+
+
+def test_replaced_tool_is_shown_behind_many_changed_calls() -> None:
+    """In the comment, and in the terminal also where a check lists more calls than it shows."""
+    names = [*(f"find_{n}" for n in range(12)), "refund"]
+    expected = [(name, {"id": 1}) for name in names]
+    actual = [*((name, {"id": 2}) for name in names[:-1]), ("pay", {"id": 1})]
+    turn = _turn(
+        "Done.",
+        expected_calls=tuple(ExpectedCall(name=name, arguments=args) for name, args in expected),
+        calls=tuple(CallContent(name=name, arguments=args) for name, args in actual),
+    )
+    sides = {
+        side: [{"name": name, "args": args} for name, args in calls]
+        for side, calls in (("expected", expected), ("actual", actual))
+    }
+    details = {"comparisons": [{"matched": False, **sides}]}
+    report = _report(_case(turn, misses=[], details=details))
+    for text in (text_of(CommentReport(), report), _render_terminal(report)):
+        shown = text.partition("Evaluators")[0]
+        assert "- refund(id=1)" in shown
+        assert "+ pay(id=1)" in shown
+        assert "and 9 more differences: other arguments find_3 (id), " in shown
 
 
 def _render_terminal(report: Report) -> str:

@@ -23,6 +23,7 @@ from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.outcomes import (
     format_metrics,
+    has_notable_change,
     list_case_outcomes,
     make_repeat_properties,
     summarize_metrics,
@@ -154,6 +155,10 @@ def test_change_is_over_amounts_that_both_runs_recorded() -> None:
             "latency p50 2 → 3 s (+50%), p95 2 → 3 s (+50%); 101 tokens (unchanged)",
         ),
         (
+            [(_run(2001, 100), _run(2000, 99))],
+            "latency p50 2 s (about the same), p95 2 s (about the same); 100 → 101 tokens (+1%)",
+        ),
+        (
             [(_run(3000, 100), _run(2000)), (_run(9000, 100), None), (_run(None, 9), _run(1))],
             "latency p50 2 → 3 s (+50%), p95 2 → 3 s (+50%) in 1 of 2 cases; 212 tokens",
         ),
@@ -188,6 +193,42 @@ def test_notable_change_of_amounts_is_beside_the_verdict(
     head, found, _ = text.partition("latency p50")
     assert found
     assert head.endswith("<br>\n") == is_beside_the_verdict
+
+
+def test_amounts_that_grew_are_bold() -> None:
+    pair = (replace(_run(1500, 10), cost_usd=0.02), replace(_run(1000, 10), cost_usd=0.04))
+    comment = text_of(
+        CommentReport(), replace(_report(pair), comparison=Comparison(baseline="base"))
+    )
+    assert (
+        "latency p50 **1 → 1.5 s (+50%)**, p95 **1 → 1.5 s (+50%)**; 11 tokens (unchanged); "
+        "\\$0.04 → \\$0.02 of the agent (\u221250%)\n" in comment
+    )
+
+
+def test_slow_cases_are_beside_the_verdict() -> None:
+    """Also if the median is the same."""
+    pairs = [(_run(1000), _run(1000))] * 9
+    for slowest, is_beside in ((1200, False), (4000, True)):
+        metrics = summarize_metrics(_report(*pairs, (_run(slowest), _run(1000))))
+        assert metrics.run.latency_ms is not None
+        assert metrics.run.latency_ms.p50 == 1000
+        assert has_notable_change(metrics) == is_beside
+
+
+def test_run_that_crashed_is_not_compared() -> None:
+    """A run that ended early is not a faster one."""
+    report = _report((_run(100), _run(1000)), (_run(1000), _run(1000)))
+    results = [
+        replace(each, status="errored", judgement=None, reason="no answer")
+        if each.case.id == "c0"
+        else each
+        for each in report.results
+    ]
+    metrics = summarize_metrics(replace(report, results=tuple(results)))
+    assert format_metrics(metrics) == (
+        "latency p50 1 s (unchanged), p95 1 s (unchanged) in 1 of 2 cases"
+    )
 
 
 def test_calls_of_other_tools_are_another_cause() -> None:

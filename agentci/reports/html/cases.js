@@ -1,7 +1,7 @@
 // The cases of the page, and which of them are shown in which order: pure functions over its data.
 
 const STATUSES = ['failed', 'errored', 'passed', 'skipped'];
-const STATES = ['new_failure', 'error', 'lost', 'still_failing', 'score_fell', 'fixed', 'new_case', 'same'];
+const STATES = ['new_failure', 'error', 'lost', 'still_failing', 'lower_score', 'fixed', 'new_case', 'same'];
 const MIN_CHANGE = 0.005;
 // A lower score that still passes is named from this drop on.
 const MIN_FALL = 0.05;
@@ -98,7 +98,7 @@ function changeOf({ status, score: now, before }) {
   else if ((status === 'skipped' || status === 'errored') && isGood) turned = 'lost';
   const known = now !== undefined && scoreBefore !== undefined && scoreBefore !== null;
   const change = known ? now - scoreBefore : null;
-  if (status === 'passed' && isGood && change !== null && change <= -MIN_FALL) turned = 'score_fell';
+  if (status === 'passed' && isGood && change !== null && change <= -MIN_FALL) turned = 'lower_score';
   return { turned, change };
 }
 
@@ -113,7 +113,7 @@ const isMore = (name) => ({ amounts, before }) => before?.[name] !== undefined &
 
 const hasState = (state) => (each) => each.states.includes(state);
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
-const isWorse = (each) => ['new_failure', 'lost', 'score_fell'].some((state) => hasState(state)(each)) || changesBy(-1)(each);
+const isWorse = (each) => ['new_failure', 'lost', 'lower_score'].some((state) => hasState(state)(each)) || changesBy(-1)(each);
 
 /** By name: label, which cases it shows, the status whose colour it has, and its limits. */
 const FILTERS = {
@@ -123,7 +123,7 @@ const FILTERS = {
   still: ['Still failing', hasState('still_failing'), 'failed'],
   error: ['Errors', (each) => each.checks.some((check) => check.status === 'errored'), 'errored'],
   lost: ['No longer evaluated', hasState('lost'), 'errored'],
-  fell: ['Score fell', hasState('score_fell')],
+  lower: ['Lower score', hasState('lower_score')],
   fixed: ['Fixed', hasState('fixed'), 'passed'],
   worse: ['Worse', isWorse, 'failed'],
   better: ['Better', (each) => hasState('fixed')(each) || changesBy(1)(each), 'passed'],
@@ -142,7 +142,7 @@ const FILTERS = {
 };
 
 /** The filter that selects the cases of a state. */
-const FILTER_OF_STATE = { new_failure: 'new', still_failing: 'still', error: 'error', lost: 'lost', score_fell: 'fell', fixed: 'fixed' };
+const FILTER_OF_STATE = { new_failure: 'new', still_failing: 'still', error: 'error', lost: 'lost', lower_score: 'lower', fixed: 'fixed' };
 
 const collator = new Intl.Collator('en', { numeric: true });
 const rank = (each) => STATES.indexOf(each.state ?? 'same');

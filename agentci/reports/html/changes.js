@@ -2,7 +2,7 @@
 
 const MAX_LINES = 3;
 const MAX_REASONS = 3;
-const FALLEN_OR_FIXED = ['score_fell', 'fixed'];
+const LOWER_OR_FIXED = ['lower_score', 'fixed'];
 
 function changesView() {
   const isFirst = (each) => alike(each)[0] === each;
@@ -13,7 +13,7 @@ function changesView() {
   const known = firsts.filter((each) => !hasState('new_failure')(each) && ['error', 'still_failing'].some((state) => hasState(state)(each)));
   const rest = [
     ...known.slice(0, MAX_LINES).map((each) => ({ ...each, state: hasState('error')(each) ? 'error' : 'still_failing' })),
-    ...FALLEN_OR_FIXED.flatMap((state) => byDrop.filter(hasState(state)).sort((a, b) => (b.state === state) - (a.state === state)).slice(0, 1).map((each) => ({ ...each, state }))),
+    ...LOWER_OR_FIXED.flatMap((state) => byDrop.filter(hasState(state)).sort((a, b) => (b.state === state) - (a.state === state)).slice(0, 1).map((each) => ({ ...each, state }))),
   ];
   const cards = [
     ...causes.map((cause) => changeCard(CASES[cause.cases[0]], cause)),
@@ -144,20 +144,18 @@ function reasonView({ short, reason, evaluator }, run, first) {
 }
 
 /**
- * What the comment shows of a run: turns that are missing, the first tool calls and the first answer
- * that differ, and how many more do; besides, what the tool answered if it failed.
+ * What the comment shows of a run: turns that are missing, tool calls and the first answer that
+ * differ, and how many more do; besides, what the tool answered if it failed.
  */
 function firstDifference({ missing, calls, answer, more }, run) {
   const rows = missing ? [['Missing', missing]] : [];
   const { turns } = run;
   if (turns.every((turn) => turn.missing || turn.baseline === 'same')) rows.push(['Baseline', 'the same calls and answers']);
   const of = (number) => (turns.length > 1 ? ` (turn ${number})` : '');
-  if (calls) {
-    const [number, reference] = calls;
+  for (const [number, reference, places] of calls ?? []) {
     const turn = turns[number - 1];
-    const [first, second] = differingCalls(turn, reference);
-    const isOther = first && second && [first, second].map(({ mark }) => mark).sort().join() === 'missing,unexpected';
-    const shown = (isOther ? [first, second] : [first]).filter(Boolean);
+    const found = differingCalls(turn, reference);
+    const shown = places.flatMap((place) => found[place] ?? []);
     rows.push([`Tool call${of(number)}`, shown.map((row) => make('div.mono', callExcerpt(row, reference === 'baseline')))]);
     const failed = turn.calls?.find(hasFailed);
     if (failed) rows.push(['Tool error', make('span.mono', `${failed.name}: `, cutText(resultText(failed)))]);
@@ -245,7 +243,7 @@ function callText({ mark, expected, actual, arguments: values }, isShort = false
 function restView(rest, more) {
   const row = (each) => {
     const [check] = [...each.checks.filter(({ turned }) => turned === each.state), ...problemsOf(each), ...each.checks];
-    const all = FALLEN_OR_FIXED.includes(each.state) ? CASES.filter(hasState(each.state)) : alike(each);
+    const all = LOWER_OR_FIXED.includes(each.state) ? CASES.filter(hasState(each.state)) : alike(each);
     return make(
       'a',
       { href: caseHash(each, check) },

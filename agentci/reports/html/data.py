@@ -21,7 +21,7 @@ from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
 from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
 from agentci.reports.contents import KEPT_LEVELS, load_content
-from agentci.reports.differences import FirstDifference, format_more_differences
+from agentci.reports.differences import RunDifference
 from agentci.reports.failure_patterns import format_range
 from agentci.reports.failures import Cause, LostChecks, format_changed_checks, list_causes
 from agentci.reports.outcomes import (
@@ -534,16 +534,20 @@ def _describe_baseline(
     }
 
 
-def _describe_difference(difference: FirstDifference | None) -> JsonObject | None:
-    """Say which turns and references the comment shows, so that the page shows the same."""
+def _describe_difference(difference: RunDifference | None) -> JsonObject | None:
+    """Say which calls and answers the comment shows, so that the page shows the same."""
     if difference is None:
         return None
-    parts = {"calls": difference.calls, "answer": difference.answer}
-    more = difference.more_calls + difference.more_answers
+    answer = difference.answer
     return {
         "missing": difference.format_missing_turns(),
-        "more": format_more_differences(more),
-        **{name: [part.turn, part.reference] for name, part in parts.items() if part is not None},
+        "more": difference.format_more(),
+        **_drop_empty(
+            {
+                "calls": [[each.turn, each.reference, each.rows] for each in difference.calls],
+                "answer": answer and [answer.turn, answer.reference],
+            }
+        ),
     }
 
 

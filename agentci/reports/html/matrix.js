@@ -279,7 +279,7 @@ function caseRow(each, columns, index) {
           'div.line',
           HAS_BASELINE ? statePill(each.state, each.status) : null,
           moreStates(each),
-          each.answer_changed && ['same', 'score_fell', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
+          each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
           make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
         ),
       ),

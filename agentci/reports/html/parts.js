@@ -7,7 +7,7 @@ const STATE_LABELS = {
   still_failing: 'Still failing',
   error: 'Error',
   lost: 'No longer evaluated',
-  score_fell: 'Score fell',
+  lower_score: 'Lower score',
   fixed: 'Fixed',
   new_case: 'New case',
 };
@@ -16,7 +16,7 @@ const STATE_COLOURS = {
   still_failing: 'failed',
   error: 'errored',
   lost: 'errored',
-  score_fell: 'note',
+  lower_score: 'note',
   fixed: 'passed',
   new_case: 'note',
 };

@@ -133,12 +133,12 @@ function tilesView() {
     const [now, before] = [common && read(common), baseline && read(baseline)];
     if (now == null || before == null) return null;
     const all = CASES.filter(({ amounts }) => amounts[name] !== undefined).length;
-    const compared = CASES.filter((each) => each.amounts[name] !== undefined && each.before?.[name] !== undefined).length;
+    const compared = common[{ ms: 'latency_cases', tokens: 'token_cases', usd: 'cost_cases' }[name]];
     const isPart = compared < all;
     const shown = delta(now - before, { format: () => (isPart ? `${format(before)} \u2192 ${format(now)}` : `from ${format(before)}`), good: -1, least });
     const isSame = format(now) === format(before);
     const known = CASES.filter((each) => each.amounts[name] !== undefined && each.checks.some((check) => check.before)).length;
-    const left = known > compared ? ` (${count(known - compared)} with other turns or no stored run left out)` : '';
+    const left = known > compared ? ` (${count(known - compared)} with other turns, only errors or no stored run left out)` : '';
     return [(isSame ? null : shown) ?? (now === before ? 'unchanged' : 'about the same'), isPart ? ` in ${countOf(compared, 'comparable case')}${left}` : ''];
   };
   const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;

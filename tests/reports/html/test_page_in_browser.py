@@ -1,5 +1,6 @@
 """``report.html`` in a real browser: mouse, keyboard, narrow, dark, and with hostile text."""
 
+import re
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -268,9 +269,12 @@ class TestOverview:
         report = long_conversation_report()
         comment = text_of(CommentReport(), report)
         page = show(report)
-        assert page.texts(".first .more-differences") == ["and 1 more difference"]
-        assert "  and 1 more difference\n" in comment
+        assert page.texts(".first .more-differences") == []
+        assert "more difference" not in comment
         assert page.texts(".first dt")[:2] == ["Tool call (turn 5)", "Baseline (turn 5)"]
+        calls = [re.split(r"\W", text)[0] for text in page.texts(".first .mono")]
+        assert calls == re.findall(r"^[!+] (\w+)\(", comment, re.MULTILINE)
+        assert len(calls) == 2
 
     def test_changes_are_counted_as_in_the_comment(self, show: Show) -> None:
         report = conversation_report()
@@ -420,7 +424,7 @@ class TestOverview:
         page = show(conversation_report(tone_before=1.0), "#/?group=state")
         groups = [" ".join(each.split()) for each in page.texts("tr.group th")]
         assert "New failure 2 cases \u00b7 2 failed" in groups
-        assert "Score fell 6 cases \u00b7 3 failed" in groups
+        assert "Lower score 6 cases \u00b7 3 failed" in groups
 
     def test_notes_are_not_called_reasons(self, show: Show) -> None:
         report = conversation_report()
@@ -490,11 +494,11 @@ class TestOverview:
 
     def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
         page = show(conversation_report(tone_before=1.0))
-        assert "Score fell\non_foot +5\ntone requires score >= 0.7\n1 \u2192 0.9" in page.texts(
+        assert "Lower score\non_foot +5\ntone requires score >= 0.7\n1 \u2192 0.9" in page.texts(
             ".rest a"
         )
-        page.run("document.querySelector('[data-filter=fell]').click()")
-        page.wait("location.hash === '#/?f=fell'")
+        page.run("document.querySelector('[data-filter=lower]').click()")
+        page.wait("location.hash === '#/?f=lower'")
         assert len(_rows(page)) == 6
 
     def test_cases_are_filtered_by_evaluator(self, show: Show) -> None:

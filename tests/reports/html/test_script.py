@@ -98,7 +98,7 @@ DATA: dict[str, Any] = {
         pytest.param({"like": "0"}, ["case 9", "lamp"], id="same failures"),
         pytest.param({"evaluator": "price"}, ["Kettle", "case 9"], id="evaluator"),
         pytest.param(
-            {"evaluator": "price", "filter": "fell"}, ["Kettle"], id="lower score of an evaluator"
+            {"evaluator": "price", "filter": "lower"}, ["Kettle"], id="lower score of an evaluator"
         ),
         pytest.param({"evaluator": "price", "filter": "new"}, [], id="failures of an evaluator"),
         pytest.param({"evaluator": "tone", "filter": "error"}, ["Kettle"], id="errors of one"),
@@ -216,7 +216,7 @@ def test_lower_score_that_passes_is_a_state() -> None:
     ]
     given = {**DATA, "cases": cases}
     assert _evaluate("joinCases(given).cases.map(({state}) => state)", given) == [
-        "score_fell",
+        "lower_score",
         "same",
         "same",
     ]
@@ -235,9 +235,9 @@ def test_case_has_every_state_of_its_checks() -> None:
     }
     given = {"data": {**DATA, "cases": [case]}, "wanted": ALL}
     assert _evaluate("joinCases(given.data).cases[0].states", given) == [
-        "new_failure", "lost", "score_fell"
+        "new_failure", "lost", "lower_score"
     ]  # fmt: skip
-    for name in ("new", "lost", "fell", "worse"):
+    for name in ("new", "lost", "lower", "worse"):
         found = _evaluate(
             "selectCases(joinCases(given.data).cases, { ...given.wanted, filter: given.name })",
             {**given, "name": name},
@@ -246,7 +246,7 @@ def test_case_has_every_state_of_its_checks() -> None:
     own = "withOnly(joinCases(given.data).cases[0], given.name)?.states"
     for name, states in (
         ("tone", ["new_failure"]),
-        ("price", ["score_fell"]),
+        ("price", ["lower_score"]),
         ("grounded", ["lost"]),
     ):
         assert _evaluate(own, {**given, "name": name}) == states
