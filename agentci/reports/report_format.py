@@ -264,7 +264,7 @@ def format_title(report: Report) -> str:
 def format_totals(totals: Totals) -> str:
     """Format the counts above 0: ``25 checks: 21 passed, 4 skipped; mean score 0.99``.
 
-    The mean is that of passed and failed checks, which is said if there are errors.
+    The mean is that of passed and failed checks; the text shows that if there are errors.
     """
     counts = ", ".join(
         f"{count:,} {status}"
