@@ -29,7 +29,7 @@ function caseView(id, params) {
 /** The chosen reference: by default the baseline if the case changed, else what is expected. */
 function chooseReference({ states, answer_changed: changed }, references, params) {
   const [first] = Object.keys(references);
-  const isChanged = states.some((state) => state === 'new_failure' || FALLEN_OR_FIXED.includes(state)) || (changed && !states.includes('still_failing'));
+  const isChanged = states.some((state) => state === 'new_failure' || LOWER_OR_FIXED.includes(state)) || (changed && !states.includes('still_failing'));
   const usual = isChanged && references.base ? 'base' : first;
   return Object.hasOwn(references, params.with ?? '') ? params.with : usual;
 }
