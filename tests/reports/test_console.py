@@ -172,23 +172,23 @@ def test_case_with_errors_of_several_evaluators_is_one_finding() -> None:
     results += [make_result("errored", case="b", evaluator="e1", reason="exit code 3")]
     report = make_report([*results, make_result("passed", 1.0, case="c")])
     lines = _render(report).partition("Errored checks\n")[2].partition("\n\n")[0].splitlines()
-    shown = "e1, e2, e3, e4, e5, … and 1 more"
+    shown = "e0, e1, e2, e3, e4, … and 2 more"
     assert lines == [
-        f"  e0 (2 cases: a, b): {reason}",
-        f"  a (6 checks: {shown}): {reason}",
+        f"  a (7 checks: {shown}): {reason}",
+        f"  e0 (1 case: b): {reason}",
         "  e1 (1 case: b): exit code 3",
     ]
     url = "https://pages.example/report.html"
     comment = text_of(CommentReport(report_url=url), report)
     section = comment.partition("### Errored checks\n\n")[2].partition("\n\n")[0]
-    marked = "`e1`, `e2`, `e3`, `e4`, `e5`, … and 1 more"
+    marked = "`e0`, `e1`, `e2`, `e3`, `e4`, … and 2 more"
     links = [f"[`{case}`]({url}#/case/{case})" for case in "ab"]
     assert section.splitlines() == [
-        f"- `e0`: {reason} (2 cases: {links[0]}, {links[1]})",
-        f"- {links[0]}: {reason} (6 checks: {marked})",
+        f"- {links[0]}: {reason} (7 checks: {marked})",
+        f"- `e0`: {reason} (1 case: {links[1]})",
         f"- `e1`: exit code 3 (1 case: {links[1]})",
     ]
-    assert f"`a`: 6 checks: {marked}\n\n```\n{reason}" in text_of(SummaryReport(), report)
+    assert f"`a`: 7 checks: {marked}\n\n```\n{reason}" in text_of(SummaryReport(), report)
 
 
 def test_long_traceback_keeps_first_and_last_lines() -> None:
