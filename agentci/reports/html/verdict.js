@@ -30,10 +30,10 @@ function verdictView() {
 /** What changed: of checks, whose numbers include advisory ones, and of cases, as the filters count them. */
 function changesText() {
   const kinds = CASES.some(({ checks }) => checks.some(({ evaluator }) => !evaluator.required)) ? 'Required and advisory checks' : 'Checks';
-  const cases = ['new', 'still', 'fixed', 'answer']
-    .map((key) => [key, CASES.filter(FILTERS[key][1]).length])
-    .filter(([, amount]) => amount)
-    .map(([key, amount], index) => [index ? ', ' : 'Cases: ', make('a', { href: writeHash('/', { f: key }) }, `${count(amount)} ${FILTERS[key][0].toLowerCase()}`)]);
+  const cases = Object.entries({ new: 'with new failures', still: 'still failing', fixed: 'fixed', answer: 'with a changed answer' })
+    .map(([key, words]) => [key, words, CASES.filter(FILTERS[key][1]).length])
+    .filter(([, , amount]) => amount)
+    .map(([key, words, amount], index) => [index ? ', ' : 'Cases: ', make('a', { href: writeHash('/', { f: key }) }, `${count(amount)} ${words}`)]);
   return [`${kinds} against the baseline: ${DATA.changes?.join(', ') ?? 'no change'}.`, cases.length ? [cases, '.'] : null];
 }
 

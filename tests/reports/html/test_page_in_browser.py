@@ -281,7 +281,7 @@ class TestOverview:
         checks = ", ".join(format_changed_checks(report))
         assert page_line(show(report)) == (
             f"Checks against the baseline: {checks}. "
-            "Cases: 2 new failures, 1 still failing, 1 fixed, 3 answer changed."
+            "Cases: 2 with new failures, 1 still failing, 1 fixed, 3 with a changed answer."
         )
 
     def test_advisory_checks_are_named_where_they_count(self, show: Show) -> None:
