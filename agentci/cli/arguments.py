@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
 from agentci._util.text.escape import escape_for_log_line
-from agentci._util.text.suggest import suggest_name
+from agentci._util.text.suggest import join_with_or, suggest_name
 from agentci.config.options import DEFAULT_RECORDING, OPTIONS, REPORT_OPTIONS, Option
 from agentci.model.values import PROBLEM_FORMATS, replace
 from agentci.version import __version__
@@ -32,18 +32,36 @@ def parse_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> Ma
     return vars(known)
 
 
-_INVALID_CHOICE: Final = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+# What argparse writes about the value of an argument.
+_ARGUMENT_ERROR: Final = re.compile(r"argument (\S+): (.*)", re.DOTALL)
+_INVALID_CHOICE: Final = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+_NO_VALUE: Final = "expected one argument"
+MAX_NAMED_CHOICES: Final = 5
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser that prints an error as one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        if found := _INVALID_CHOICE.search(message):
-            names = re.findall(r"[\w-]+", found[2])
-            if hint := suggest_name(found[1], names):
-                message = f"{message[: found.start()]}unknown `{found[1]}`; {hint}"
-        self.exit(EXIT_USAGE, _format_usage_error(f"{message}; try `{self.prog} --help`"))
+        text, hint = message, f"try `{self.prog} --help`"
+        if found := _ARGUMENT_ERROR.fullmatch(message):
+            name, text = found.groups()
+            if choice := _INVALID_CHOICE.fullmatch(text):
+                text, hint = _explain_choice(name, choice[1], choice[2], hint)
+            else:
+                text = f"{name} needs a value" if text == _NO_VALUE else f"{name} {text}"
+        self.exit(EXIT_USAGE, _format_usage_error(f"{text}; {hint}"))
+
+
+def _explain_choice(name: str, given: str, choices: str, hint: str) -> tuple[str, str]:
+    """Return the message about an unknown value of an argument, and what to do."""
+    names = re.findall(r"[\w-]+", choices)
+    hint = suggest_name(given, names) or hint
+    if not name.isupper():
+        return f"{name} must be {join_with_or(names)}, not '{given}'", hint
+    if len(names) <= MAX_NAMED_CHOICES and "did you mean" not in hint:
+        hint = f"choose {join_with_or(names)}"
+    return f"unknown {name.lower()} `{given}`", hint
 
 
 def _format_usage_error(message: str) -> str:
@@ -315,7 +333,7 @@ def _add_accept(commands: _Commands) -> None:
 
 def _parse_jobs(text: str) -> int:
     if text not in map(str, range(1, MAX_RECORD_JOBS + 1)):
-        message = f"must be a whole number from 1 to {MAX_RECORD_JOBS}, found {text!r}"
+        message = f"must be a whole number from 1 to {MAX_RECORD_JOBS}, not {text!r}"
         raise argparse.ArgumentTypeError(message)
     return int(text)
 
@@ -342,7 +360,7 @@ def _add_calibrate(commands: _Commands) -> None:
 
 def _parse_repeats(text: str) -> int:
     if text not in map(str, range(1, MAX_REPEATS + 1)):
-        message = f"must be a whole number from 1 to {MAX_REPEATS}, found {text!r}"
+        message = f"must be a whole number from 1 to {MAX_REPEATS}, not {text!r}"
         raise argparse.ArgumentTypeError(message)
     return int(text)
 

@@ -18,7 +18,7 @@ from agentci.config.check_entries import (
     read_check_entry,
 )
 from agentci.config.checks import CHECKS_KEY, find_check_item_problems, list_check_items
-from agentci.config.discovery import OWN_CASES_KEY
+from agentci.config.discovery import CASE_SOURCE_KEYS, CONFIG_KEYS, OWN_CASES_KEY
 from agentci.config.entries import EVERY_SCORE_REACHES_ZERO
 from agentci.config.schema import (
     JSON_SCHEMA_DIALECT,
@@ -53,6 +53,7 @@ from agentci.model.case import EvalCase, EvalSet
 from agentci.model.requests import EvaluatorIdentity
 from agentci.model.trace import ToolCall, Turn
 from agentci.model.values import Json, JsonObject, Place, Problem, replace
+from agentci.recordings.registry import EVAL_SET_KEYS
 
 
 def read_plain_calls(written: Json) -> tuple[ToolCall, ...] | None:
@@ -204,6 +205,7 @@ def read_case_file(
         InputError: it is invalid; with every problem and its line.
     """
     document = read_yaml(data, file=file, content_hint=CONTENT_HINT)
+    _check_kind(document)
     read, problems = read_part(document, CaseFile, at=(), noun="eval set")
     found = [*document.problems, *problems]
     cases: list[EvalCase] = []
@@ -225,6 +227,30 @@ def read_case_file(
         raise InputError(sort_problems(found))
     eval_set = EvalSet(id=PurePosixPath(file).stem, cases=tuple(cases), place=document.place_of(()))
     return CheckedEvalSet(eval_set=eval_set, checks=checks)
+
+
+def _check_kind(document: YamlDocument) -> None:
+    """Check that a file is not of another kind.
+
+    Raises:
+        InputError: it is a config, an eval file of AgentV, or an eval set of ADK.
+    """
+    keys = document.data.keys()
+    place = document.place_of(())
+    if not keys.isdisjoint(EVAL_SET_KEYS):
+        hint = "save it as JSON, in a file whose name ends with .json"
+        raise InputError.from_message("the file is an eval set of ADK", place=place, hint=hint)
+    if OWN_CASES_KEY in keys:
+        return
+    if not keys.isdisjoint((*CONFIG_KEYS, "traces")):
+        message = "the file is a config, not an eval set"
+        hint = f"name a file with `{OWN_CASES_KEY}:`"
+        raise InputError.from_message(message, place=place, hint=hint)
+    if own := [key for key in CASE_SOURCE_KEYS if key in keys]:
+        message = f"the file has `{own[0]}` instead of `{OWN_CASES_KEY}`"
+        hint = "rename the key; if it is an eval file of AgentV, pass it as a config"
+        place = document.place_of((own[0],), key=True)
+        raise InputError.from_message(message, place=place, hint=hint)
 
 
 def make_case_evaluators(

@@ -34,6 +34,8 @@ TRACE_FILE_HINT: Final = (
 )
 
 
+# Some of those in results.json.
+REPORT_KEYS: Final = frozenset({"schema_version", "decision", "totals"})
 EVALUATOR_KEYS: Final = ("evaluators", "checks")
 # A config has at least one of them, or a file of eval cases, which may have checks of their own.
 CONFIG_KEYS: Final = (*EVALUATOR_KEYS, "results")
@@ -81,6 +83,16 @@ def make_eval_set_error(file: str) -> InputError:
     )
 
 
+def reject_eval_set(document: YamlDocument) -> None:
+    """Check that a config is not an eval set.
+
+    Raises:
+        InputError: it is one.
+    """
+    if _is_eval_set(document):
+        raise make_eval_set_error(document.file)
+
+
 def check_eval_config(document: YamlDocument) -> None:
     """Check that a file is an eval config, with evaluators, checks or results.
 
@@ -89,10 +101,15 @@ def check_eval_config(document: YamlDocument) -> None:
             file.
     """
     keys = document.data.keys()
-    if _is_eval_set(document):
-        raise make_eval_set_error(document.file)
+    reject_eval_set(document)
     case_keys = [key for key in CASE_KEYS if key in keys]
     own_keys = [key for key in EVALUATOR_KEYS if key in keys]
+    if keys >= REPORT_KEYS:
+        raise InputError.from_message(
+            "the file is a report of agentci, not a config",
+            place=Place(file=document.file),
+            hint="pass it to `agentci show`, `merge` or `compare`",
+        )
     if own_keys and case_keys:
         raise InputError.from_message(
             f"the file is both an eval config (`{own_keys[0]}`) and an eval file "
@@ -249,6 +266,8 @@ def _no_config_problem(text: str, workspace: Workspace) -> Problem:
                 "config, or --metric"
             ),
         )
+    if "*" in text:
+        return Problem(message=f"no config matches {where}", hint="check the glob")
     return Problem(message=f"{where} does not exist", hint="pass the path of a config")
 
 

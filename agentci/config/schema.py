@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pydantic import BaseModel, Field, create_model
 
 from agentci._util.text import truncate
-from agentci._util.text.suggest import MAX_SHOWN, join_with_or, quote_name, suggest_name
+from agentci._util.text.suggest import (
+    MAX_SHOWN,
+    find_nearest,
+    join_with_or,
+    quote_name,
+    suggest_name,
+)
 from agentci.config.discovery import CONFIG_KEYS, EVAL_SET_KEY
 from agentci.config.models import EvalConfig
 from agentci.config.yaml_document import YamlDocument
@@ -219,8 +225,11 @@ class _SchemaErrorReader:
 
     def _missing_keys(self, schema: Schema, path: KeyPath) -> Iterator[Problem]:
         mapping, owner = self._mapping(path), self._format_subject(path)
+        # A misspelled key is reported as such.
+        is_closed = schema.get("additionalProperties") is False
+        unknown = [key for key in mapping if is_closed and key not in schema["properties"]]
         for key in schema["required"]:
-            if key not in mapping:
+            if key not in mapping and not any(find_nearest(each, (key,)) for each in unknown):
                 yield Problem(
                     message=f"{owner} has no `{key}`",
                     place=self._document.place_of(path),
@@ -341,12 +350,19 @@ def _suggest_fix(schema: Schema, value: Json, written: str | None) -> str | None
             is_share = any(0 < each.get("maximum", 0) <= 1 for each in _iter_alternatives(schema))
             return f"write {value / _MAX_PERCENT:g} for {value:g} percent" if is_share else None
         case _ if "array" in types:
-            is_empty = isinstance(value, Sequence | Mapping) and not value
-            return "add an item" if is_empty else "begin every item of a list with `- `"
+            return _suggest_list(value)
         case _:
             return None
 
 
+def _suggest_list(value: Json) -> str:
+    if value is None:
+        return NO_VALUE_HINT
+    is_empty = isinstance(value, Sequence | Mapping) and not value
+    return "add an item" if is_empty else "begin every item of a list with `- `"
+
+
+NO_VALUE_HINT: Final = "write a value, or remove the key"
 _MAX_PERCENT: Final = 100
 # At or above this, a number given for a share must be a percentage.
 _MIN_PERCENT: Final = 10

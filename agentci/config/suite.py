@@ -201,11 +201,14 @@ def read_inputs(document: YamlDocument) -> Suite:
     Raises:
         InputError: the top level of the config is invalid.
     """
+    from agentci.config.discovery import reject_eval_set  # noqa: PLC0415 (likewise)
     from agentci.config.models import EvalConfig  # noqa: PLC0415 (loads pydantic, as above)
     from agentci.config.validate import read_part  # noqa: PLC0415 (likewise)
 
-    config, problems = read_part(document, EvalConfig, at=(), noun="config")
-    if config is None:
+    reject_eval_set(document)
+    config, found = read_part(document, EvalConfig, at=(), noun="config")
+    problems = [*document.problems, *found]
+    if config is None or any(each.severity == "error" for each in problems):
         raise InputError(problems)
     return Suite(
         file=document.file,

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,8 @@ def find_recording_path(given: str, workspace: Workspace) -> ResolvedPath:
     found = workspace.resolve_given(Path(given), named=f"--out {given}")
     try:
         make_folder(found.path.parent, workspace.root)
+        with tempfile.TemporaryFile(dir=found.path.parent):
+            pass
     except OSError as error:
         message = f"--out {given} cannot be written: {error.strerror}"
         raise InputError.from_message(message) from None

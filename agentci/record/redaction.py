@@ -85,8 +85,8 @@ def _check_pattern(pattern: str) -> None:
     try:
         is_empty = re.compile(pattern).match("") is not None
     except re.error as error:
-        message = f"redact `{pattern}` is not a regular expression: {error}"
+        message = f"--redact `{pattern}` is not a regular expression: {error}"
         raise InputError.from_message(message) from None
     if is_empty:
-        message = f"redact `{pattern}` matches the empty text"
+        message = f"--redact `{pattern}` matches the empty text"
         raise InputError.from_message(message, hint="write what it must contain")

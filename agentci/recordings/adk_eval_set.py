@@ -21,7 +21,7 @@ from agentci._util.text.json_document import (
 from agentci.errors import InputError
 from agentci.model.case import EvalCase, EvalSet, Rubric
 from agentci.model.trace import ToolCall, ToolResponse, Turn
-from agentci.model.values import Json, Place, Problem
+from agentci.model.values import Json, Place, Problem, replace
 
 CASE_KEYS: Final = frozenset({"name", "data"})
 
@@ -82,7 +82,7 @@ def _read_call(fields: JsonFields) -> ToolCall:
 
 
 SET_HINT: Final = 'expected {"eval_set_id": "...", "eval_cases": [...]}'
-LINES_HINT: Final = (
+FORMAT_HINT: Final = (
     "an eval set is one JSON document of ADK, or YAML with `eval_cases:`, see agentci's "
     "docs/eval-cases.md"
 )
@@ -110,12 +110,15 @@ def read_eval_set(data: bytes, *, file: str) -> EvalSet:
     """
     try:
         document = read_json(data, file=file)
-    except InputError:
+    except InputError as error:
         if _is_json_lines(data):
             message = "the file is JSON Lines, not an eval set"
             place = Place(file=file)
-            raise InputError.from_message(message, place=place, hint=LINES_HINT) from None
-        raise
+            raise InputError.from_message(message, place=place, hint=FORMAT_HINT) from None
+        hints = (each.hint or FORMAT_HINT for each in error.problems)
+        raise InputError(
+            [replace(each, hint=hint) for each, hint in zip(error.problems, hints, strict=True)]
+        ) from None
     if is_test_file(document.value):
         return _read_test_file(document.value, document)
     if not isinstance(document.value, dict):

@@ -103,7 +103,8 @@ FOREIGN_KINDS: Final = (
 ZIP_MAGIC: Final = b"PK\x03\x04"
 _MAX_SHOWN_KEYS: Final = 5
 _UNKNOWN_HINT: Final = (
-    "agentci's docs/results.md lists the files that are read; a table of id, metric, score"
+    "agentci's docs/results.md lists the files that are read, or write a table of id, metric and "
+    "score"
 )
 
 

@@ -118,7 +118,8 @@ def load_input_suite(settings: Settings, services: Services) -> LoadedSuite:
     paths, missing = find_configs(settings.configs, services.workspace)
     if not paths:
         if not settings.traces:
-            raise InputError([replace(each, hint="pass --trace FILE") for each in missing])
+            hint = None if settings.configs else "pass --trace FILE"
+            raise InputError([replace(each, hint=hint or each.hint) for each in missing])
         locator = make_locator(services.workspace.cwd, services)
         return LoadedSuite(suite=make_case_suite(), locator=locator)
     from agentci.config.suite import read_inputs  # noqa: PLC0415 (few commands need it)

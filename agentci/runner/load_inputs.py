@@ -113,6 +113,13 @@ def find_expectation_problems(suite: Suite, eval_set: EvalSet | None) -> Iterato
     """
     yield from _find_matcher_problems(suite, eval_set)
     comparing = [each.identity for each in suite.evaluators if each.identity.needs_expected]
+    if not comparing and eval_set is not None and not eval_set.cases:
+        yield Problem(
+            message="the eval set has no cases, so that no run is compared",
+            place=eval_set.place,
+            hint="add eval cases, or remove `eval_set`",
+            severity="warning",
+        )
     if not comparing or (eval_set is not None and any(case.turns for case in eval_set.cases)):
         return
     allowed = suite.gate.overall.on_empty == "allow"

@@ -77,6 +77,31 @@ def test_extra_argument_error_has_hint(capsys: pytest.CaptureFixture[str]) -> No
     assert output == "error: unexpected argument `extra`; try `agentci init --help`\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nope"], "unknown command `nope`; try `agentci --help`"),
+        (["runn"], "unknown command `runn`; did you mean 'run'?"),
+        (["cache", "foo"], "unknown action `foo`; choose dir, list, verify or clean"),
+        (["completion", "foo"], "unknown shell `foo`; choose bash, zsh or fish"),
+        (
+            ["record", "--replay=a b", "--", "true"],
+            "--replay must be strict or fallback, not 'a b'; try `agentci record --help`",
+        ),
+        (["run", "--traces"], "--traces needs a value; try `agentci run --help`"),
+        (
+            ["record", "--jobs", "0", "--", "true"],
+            "--jobs must be a whole number from 1 to 64, not '0'; try `agentci record --help`",
+        ),
+        (["show"], "the following arguments are required: FILE; try `agentci show --help`"),
+    ],
+)
+def test_wrong_argument_is_one_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _parse_output(words, capsys) == f"error: {message}\n"
+
+
 @pytest.mark.parametrize("name", ["baseline", "only", "threshold"])
 def test_empty_option_is_an_error(name: str, tmp_path: Path) -> None:
     ran = run_agentci(["run", f"--{name}", " "], cwd=tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.recordings import eval_set, otlp
+from tests.helpers.recordings import eval_set, eval_set_of, otlp
 from tests.helpers.support import Ran, run_agentci
 
 CONFIG = """\
@@ -347,6 +347,74 @@ def test_json_lines_are_no_eval_set(folder: Path, lines: str) -> None:
     assert _problems(ran) == ["set.jsonl:1: the file is JSON Lines, not an eval set"]
     assert ran.code == 2
     assert "or YAML with `eval_cases:`" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (CONFIG, "cases.yaml:1: the file is a config, not an eval set"),
+        ("x: 1\ntests: [{id: a}]\n", "cases.yaml:2: the file has `tests` instead of `eval_cases`"),
+        (eval_set(), "cases.yaml:1: the file is an eval set of ADK"),
+        ("eval_cases: []\n", "cases.yaml:1: `eval_cases` must be a list with at least one item"),
+        (CASES.replace("[]", "{find: {id: 1}}"), "cases.yaml:4: calls must be a list"),
+    ],
+)
+def test_wrong_kind_of_eval_set_is_one_error(folder: Path, content: str, message: str) -> None:
+    _write_files(folder, {"cases.yaml": content})
+    ran = run_agentci(["run", "--eval-set", "cases.yaml"], cwd=folder)
+    assert ran.code == 2
+    [problem] = _problems(ran)
+    assert problem.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            "traces:\nchecks: [{no_secrets: true}]\n",
+            "k.yaml:1: `traces` must be a string or a list, not null",
+        ),
+        (
+            "traces: [{pat: trace.json}]\nchecks: [{no_secrets: true}]\n",
+            "k.yaml:1: unknown key 'pat'",
+        ),
+        (
+            '{"schema_version": 1, "decision": {}, "totals": {}, "evaluators": [], "cases": []}',
+            "k.yaml:1: the file is a report of agentci, not a config",
+        ),
+    ],
+)
+def test_mistake_in_a_config_is_one_error(folder: Path, config: str, message: str) -> None:
+    _write_files(folder, {"k.yaml": config})
+    assert _problems(run_agentci(["run", "k.yaml"], cwd=folder)) == [message]
+
+
+def test_eval_set_without_cases_is_a_warning_if_only_checks_read_it(folder: Path) -> None:
+    config = "checks: [{no_secrets: true}]\neval_set: none.json\ntraces: trace.json\n"
+    _write_files(folder, {"eval_config.yaml": config, "none.json": eval_set_of([])})
+    for command in ("run", "validate"):
+        ran = run_agentci([command], cwd=folder)
+        assert ran.code == 0
+        assert ran.out.count("none.json:1:1: warning: the eval set has no cases") == 1
+
+
+def test_file_that_is_no_json_names_the_forms_of_an_eval_set(folder: Path) -> None:
+    _write_files(folder, {"a.csv": "id,input\n"})
+    ran = run_agentci(["run", "--eval-set", "a.csv"], cwd=folder)
+    assert _problems(ran) == ["a.csv:1: the file is not JSON: expecting value"]
+    assert "; an eval set is one JSON document of ADK, or YAML" in ran.out
+
+
+def test_config_of_accept_is_checked(folder: Path) -> None:
+    _write_files(folder, {"twice.yaml": f"{CONFIG}traces: trace.json\n", "cases.yaml": CASES})
+    for name, message in (
+        ("twice.yaml", "twice.yaml:6:1: duplicate key 'traces'"),
+        ("cases.yaml", "cases.yaml:1: the file is an eval set, not a config"),
+        ("gone.yaml", "gone.yaml does not exist (pass the path of a config)"),
+    ):
+        ran = run_agentci(["accept", "--all", "--config", name], cwd=folder)
+        assert (ran.code, len(ran.problems)) == (2, 1)
+        assert str(ran.problems[0]).startswith(message)
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])

@@ -151,7 +151,7 @@ def test_invalid_repeats_error_gives_valid_range(
     with pytest.raises(SystemExit) as caught:
         run_agentci(["calibrate", "--labels", "labels.jsonl", "--repeats", number], cwd=Path.cwd())
     assert caught.value.code == 2
-    message = f"--repeats: must be a whole number from 1 to 99, found {number!r}; try"
+    message = f"--repeats must be a whole number from 1 to 99, not {number!r}; try"
     assert message in capsys.readouterr().err
 
 

@@ -378,6 +378,7 @@ def test_failing_command_is_reported_although_its_turns_are_complete(
         ),
         (["record", "--cases", ".", "--", "true"], "--cases . is a folder (name a file in it)"),
         (["record", "--out", ".", "--", "true"], "--out . is a folder"),
+        (["record", "--out", "/proc/x.jsonl", "--", "true"], "--out /proc/x.jsonl cannot be writ"),
         (["record", "--", "true", "a {input}"], "`{input}` in the command needs cases"),
         (["record", "--redact", "(", "--", "true"], "is not a regular expression"),
         (["record", "--case", "a", "--case", "b", "--", "true"], "only with --cases"),

@@ -182,7 +182,8 @@ def _read_labels(path: ResolvedPath, shown: str) -> tuple[Label, ...]:
             )
             problems.append(Problem(message=message, place=place, hint="remove one of them"))
     if problems:
-        raise InputError(problems)
+        # Without any label, the file is probably another one.
+        raise InputError(problems if labels else problems[:1])
     if not labels:
         raise InputError.from_message(
             "the file has no labels", place=Place(file=shown), hint=LABEL_HINT

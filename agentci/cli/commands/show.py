@@ -1,5 +1,6 @@
 """``agentci show``: show what is understood of a recording, an eval set or a report."""
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -83,6 +84,8 @@ def show_file(named: str, options: ShowOptions, session: Session) -> int:
         hint = "name one file"
         raise InputError.from_message(f"{named} is a folder", place=COMMAND_LINE, hint=hint)
     path = workspace.resolve_given(Path(named), named=named, place=COMMAND_LINE)
+    if not os.path.lexists(path.path):
+        raise InputError.from_message(f"{named} does not exist", place=COMMAND_LINE)
     file = workspace.display_path(path.path)
     with limit_input(file):
         text = _show(path, file, options, session)

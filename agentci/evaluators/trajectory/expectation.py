@@ -163,6 +163,9 @@ def _read_trajectory(written: Json, problems: ExpectationProblems) -> ExpectedTr
         path: KeyPath = ("calls",)
     else:
         options, path = {"calls": written}, ()
+    if options and not any(key in OPTIONS or suggest_name(key, OPTIONS) for key in options):
+        problems.add((), "calls must be a list, not a mapping", "begin each call with `- `")
+        options = {"calls": []}
     for key in options:
         if key not in OPTIONS:
             problems.add_unknown_key((), key, OPTIONS, "a trajectory")

@@ -146,6 +146,12 @@ def test_misplaced_lines_of_a_call_are_one_problem(
     assert problems_of([call]) == [(path, message, hint)]
 
 
+def test_calls_that_are_no_list_are_one_problem() -> None:
+    assert problems_of({"find": {"id": 1}, "refund": {}}) == [
+        ((), "calls must be a list, not a mapping", "begin each call with `- `")
+    ]
+
+
 def test_misspelled_keys_have_a_suggestion() -> None:
     found = problems_of({"calls": [{"tool": "a", "arg": {}}, {"tol": "a", "args": {}}]})
     assert "did you mean 'args'?" in [each[2] for each in found]
