@@ -335,7 +335,7 @@ def accept_cases(command: AcceptCommand, settings: Settings, session: Session) -
     shown = [each for each in found if not chosen or each.id in chosen]
     if not written:
         _check_choice(found, chosen, command)
-    _summarize(shown, written, command, targets, session)
+    _summarize(shown, written, targets, session)
     accepted = [each for each in targets if any(one.target is each for one in written)]
     _print_lines(_describe_use(accepted, targets, loaded, command, settings, session), session)
     is_refused = any(each.state == REFUSED and each.id in chosen for each in found)
@@ -578,7 +578,6 @@ def _write(targets: Sequence[_EvalSetFile], texts: Mapping[str, str], workspace:
 def _summarize(
     found: Sequence[_Candidate],
     written: Sequence[_Candidate],
-    command: AcceptCommand,
     targets: Sequence[_EvalSetFile],
     session: Session,
 ) -> None:
@@ -589,10 +588,7 @@ def _summarize(
     if not written:
         names = " and ".join(each.name for each in targets)
         lines = [f"No case accepted; {names} {'is' if len(targets) == 1 else 'are'} unchanged"]
-    waiting = [each for each in found if each.state == NEW and each not in written]
     changed = [each for each in found if each.state == CHANGED and each not in written]
-    if waiting and not (command.names or command.every) and command.ask is not None:
-        lines.append("name cases, or pass --all, to accept new ones")
     if changed and written:
         names = ", ".join(each.id for each in changed)
         lines.append(f"changed: {names}; pass --update to accept the new calls and answers")

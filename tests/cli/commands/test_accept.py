@@ -1,7 +1,12 @@
 """``agentci accept``: eval cases from recorded runs, which then pass, and updates of them."""
 
 import json
+import os
+import pty
 import shutil
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -64,6 +69,27 @@ def test_nothing_is_written_without_a_name(tmp_path: Path) -> None:
     assert ran.code == 2
     assert "+  - id: refund_4711" in ran.out
     assert "name cases, or pass --all" in str(ran.problems[0])
+    assert not (tmp_path / "evals").exists()
+
+
+def test_case_that_is_declined_in_a_terminal_is_not_written(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text("\n".join(TRACES))
+    terminal, end = pty.openpty()
+    os.write(terminal, b"n\n\n")
+    command = [sys.executable, "-m", "agentci", "accept", "--trace", "t.jsonl"]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=end, stdout=end, stderr=end, env=environ
+    ) as process:
+        os.close(end)
+        printed = b""
+        with suppress(OSError):  # the terminal is closed
+            while part := os.read(terminal, 4096):
+                printed += part
+    os.close(terminal)
+    assert printed.count(b"[y/N]") == len(TRACES)
+    assert printed.endswith(b"No case accepted; evals/cases.yaml is unchanged\r\n")
+    assert process.returncode == 0
     assert not (tmp_path / "evals").exists()
 
 
