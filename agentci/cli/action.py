@@ -44,7 +44,12 @@ COMMENT_OPTIONS = ("comment", "check-run", "comment-template", "report-url", "of
 RECORD_INPUT: Final = "record"
 # Inputs that have an effect only together with `record`.
 DETAIL_INPUTS: Final = (
-    *("cases", "replay", "record-to", "record-timeout", "redact", "no-injection"),
+    "cases",
+    "replay",
+    "record-to",
+    "record-timeout",
+    "redact",
+    "no-injection",
 )
 # Files with which a program acts on later steps of the job, and what the image sets for agentci.
 _HIDDEN_VARIABLES: Final = frozenset(
