@@ -73,7 +73,7 @@ def test_verdict_of_the_case_gates_and_its_metrics_inform(tmp_path: Path) -> Non
     ran = run(tmp_path, results="out.json")
     required = {one["evaluator"] for one in ran.results["results"] if one["required"]}
     assert (ran.code, required) == (1, {"(case)"})
-    assert "1 of 3 failed" in reasons(ran) or "1 of 3 checks failed" in reasons(ran)
+    assert "1 of 3 required checks failed" in reasons(ran)
     ran = run(tmp_path, results=[{"path": "out.json", "gate_on": "metrics"}])
     required = {one["evaluator"] for one in ran.results["results"] if one["required"]}
     assert "(case)" not in required

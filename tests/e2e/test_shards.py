@@ -235,6 +235,9 @@ class TestMergedShards:
         (folder / "evals" / "eval_config.yaml").write_text(
             f"{CONFIG}gate: {{min_pass_rate: 0.6, on_missing: allow}}\n"
         )
+        (folder / "evals" / "another.eval.yaml").write_text(
+            ANOTHER.replace("{min_pass_rate", "{on_missing: allow, min_pass_rate")
+        )
         codes = [_run(folder, f"{index}/3").code for index in EVERY]
         assert 1 in codes
         ran = run_agentci(["merge", "out", "--fail-on", fail_on], cwd=folder)

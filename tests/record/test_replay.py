@@ -410,9 +410,9 @@ def test_renamed_eval_case_is_one_error(gated: Path, model: MockModel) -> None:
     assert (ran.code, len(ran.results["results"])) == (3, 4)
     errors = ran.out.partition("Errored checks\n")[2].partition("\n\n")[0].splitlines()
     reason = "The run was recorded as eval case 'b', whose id is now 'c'; record it again"
-    shown = f"  max_words, no_secrets (1 case: c): {reason}; run `agentci show {OUT}`"
+    shown = f"  c (2 checks: max_words, no_secrets): {reason}; run `agentci show {OUT}`"
     assert errors == [shown]
-    assert f"`max_words`, `no_secrets`: {reason}; run" in (gated / COMMENT).read_text()
+    assert "(2 checks: `max_words`, `no_secrets`)" in (gated / COMMENT).read_text()
     # The run of the case's new id is evaluated, and the earlier one has no eval case.
     assert record(gated, model, "chat", options=(*OPTIONS, "--case", "c")).code == 0
     assert find_statuses(gated) == (3, {"a": "passed", "b": "errored", "c": "passed"})
