@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar, cast
 
-from agentci._util.text.secrets import HIDDEN, Redactor
+from agentci._util.text.secrets import HIDDEN, REMOVED_KEY, Redactor
 from agentci.errors import InputError
 
 T = TypeVar("T")
@@ -14,7 +14,7 @@ _SECRET_NAME: Final = re.compile(
     r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|PAT)\Z", re.IGNORECASE
 )
 # Keys of OpenAI and Anthropic, Google, GitHub, AWS and Slack.
-KEY_SHAPES: Final = (
+_KEY_SHAPES: Final = (
     r"\bsk-[A-Za-z0-9_-]{16,}",
     r"\bAIza[A-Za-z0-9_-]{30,}",
     r"\bgh[pousr]_[A-Za-z0-9]{30,}",
@@ -22,6 +22,7 @@ KEY_SHAPES: Final = (
     r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
     r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
 )
+_KEY: Final = re.compile("|".join(_KEY_SHAPES))
 _KEY_HEADERS: Final = frozenset(
     {"authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie", "proxy-authorization"}
 )
@@ -43,8 +44,7 @@ class RecordingRedactor:
         self._known = known
         for pattern in patterns:
             _check_pattern(pattern)
-        shapes = [*KEY_SHAPES, *patterns]
-        self._shapes = re.compile("|".join(f"(?:{each})" for each in shapes))
+        self._patterns = tuple(map(re.compile, patterns))
 
     def learn_variables(self, environ: Mapping[str, str]) -> None:
         """Add the values of variables whose names mark them as keys."""
@@ -63,22 +63,28 @@ class RecordingRedactor:
             self._known.add(value)
 
     def redact(self, value: T) -> T:
-        """Return a JSON value without keys."""
-        return cast("T", self._redact_shapes(self._known.redact_value(value)))
+        """Return a JSON value with ``REMOVED_KEY`` for keys, and without what the user named."""
+        return cast("T", self._redact_patterns(self._known.redact_value(value, REMOVED_KEY)))
 
-    def _redact_shapes(self, value: object) -> object:
+    def _redact_patterns(self, value: object) -> object:
         match value:
             case str():
-                return self._shapes.sub(HIDDEN, value)
+                return self._redact_text(value)
             case Mapping():
                 return {
-                    self._shapes.sub(HIDDEN, name): self._redact_shapes(each)
+                    self._redact_text(name): self._redact_patterns(each)
                     for name, each in value.items()
                 }
             case list() | tuple():
-                return [self._redact_shapes(each) for each in value]
+                return [self._redact_patterns(each) for each in value]
             case _:
                 return value
+
+    def _redact_text(self, text: str) -> str:
+        text = _KEY.sub(REMOVED_KEY, text)
+        for pattern in self._patterns:
+            text = pattern.sub(HIDDEN, text)
+        return text
 
 
 def _check_pattern(pattern: str) -> None:

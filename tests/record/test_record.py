@@ -206,10 +206,11 @@ def test_crash_of_all_cases_is_explained_by_exit_code_and_last_line(
     crash = "the command exited with code 1 before it called a model: RuntimeError: no settings for"
     first, *output, second = ran.err.splitlines()[2:]
     assert first.startswith(
-        f"error: case a: {crash} ***; correct the command; if it did call one, the agent must read"
+        f"error: case a: {crash} [key removed]; correct the command; if it did call one, "
+        "the agent must read"
     )
-    assert output[-1] == "  RuntimeError: no settings for ***"
-    assert second == f"error: case b: {crash} ***"
+    assert output[-1] == "  RuntimeError: no settings for [key removed]"
+    assert second == f"error: case b: {crash} [key removed]"
 
 
 @pytest.mark.parametrize(
@@ -890,6 +891,28 @@ def test_two_recordings_of_a_case_are_two_runs(tmp_path: Path, model: MockModel)
     ran = run_agentci(["run"], cwd=tmp_path)
     assert [each["case"] for each in ran.results["results"]] == ["oslo", "oslo#2"]
     assert [len(each["turns"]) for each in ran.results["cases"]] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "leak",
+    ['"sunny, ghp_" + "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"', 'os.environ["OPENAI_API_KEY"]'],
+)
+def test_key_that_the_model_repeats_fails_the_gate(
+    tmp_path: Path, model: MockModel, leak: str
+) -> None:
+    """The recording does not have the key, but says that there was one."""
+    program = tmp_path / "agent.py"
+    agent = AGENT.read_text(encoding="utf-8").replace(KEY, "")
+    sunny = """f"It is sunny in {arguments['city']}.\""""
+    assert sunny in agent
+    leaking = agent.replace(sunny, leak)
+    program.write_text(f"import os\n{leaking}")
+    assert record(tmp_path, model, "chat", "weather in Oslo", program=program).code == 0
+    assert "[key removed]" in (tmp_path / OUT).read_text()
+    (tmp_path / "agentci.yaml").write_text(f"traces: {OUT}\nchecks:\n- no_secrets\n")
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == 1
+    assert "has a secret: removed-key" in ran.out
 
 
 def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:

@@ -12,7 +12,10 @@ def test_keys_of_variables_and_headers_are_removed() -> None:
     )
     redactor.learn_headers({"Authorization": "Bearer third-secret", "x-api-key": "short"})
     value = {"a": ["first-secret 100000", {"b": "second-secret third-secret short"}], "c": 1}
-    assert redactor.redact(value) == {"a": ["*** 100000", {"b": "*** *** short"}], "c": 1}
+    assert redactor.redact(value) == {
+        "a": ["[key removed] 100000", {"b": "[key removed] [key removed] short"}],
+        "c": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,7 @@ def test_keys_of_variables_and_headers_are_removed() -> None:
 )
 def test_keys_are_recognised_by_their_shape(key: str) -> None:
     redactor = RecordingRedactor(Redactor())
-    assert redactor.redact({"text": f"use {key}, please"}) == {"text": "use ***, please"}
+    assert redactor.redact({"text": f"use {key}, please"}) == {"text": "use [key removed], please"}
 
 
 @pytest.mark.parametrize(("pattern", "message"), [("[", "not a regular"), ("a*", "empty text")])
@@ -39,4 +42,4 @@ def test_invalid_rule_is_a_problem(pattern: str, message: str) -> None:
 def test_names_in_json_are_redacted_like_texts() -> None:
     redactor = RecordingRedactor(Redactor(), [r"\w+@\w+"])
     key = "sk-proj-0123456789abcdefABCD"
-    assert redactor.redact({"a@b": {f"is {key}": 1}}) == {"***": {"is ***": 1}}
+    assert redactor.redact({"a@b": {f"is {key}": 1}}) == {"***": {"is [key removed]": 1}}

@@ -16,6 +16,8 @@ from agentci._util.text.escape import remove_control
 from agentci._util.text.truncate import ELLIPSIS
 
 HIDDEN: Final = "***"
+# What `agentci record` writes for a key, so that `no_secrets` still finds that there was one.
+REMOVED_KEY: Final = "[key removed]"
 # Shorter values, and shorter lines of a value, are common words and numbers.
 MIN_SECRET_CHARACTERS: Final = 6
 # Characters of a line of Base64 in mail and from `base64`.
@@ -49,16 +51,16 @@ class Redactor:
         """Replace each secret in ``text``; see the function."""
         return redact(text, self.secrets) if self.secrets else text
 
-    def redact_value(self, value: T) -> T:
-        """A copy of structs, sequences and mappings without the secrets in their texts.
+    def redact_value(self, value: T, mark: str = HIDDEN) -> T:
+        """A copy of structs, sequences and mappings with ``mark`` for the secrets in their texts.
 
         Fields of structs that can only have certain values keep them, as do digests.
         """
-        return cast("T", _redact_any(value, self.secrets)) if self.secrets else value
+        return cast("T", _redact_any(value, self.secrets, mark)) if self.secrets else value
 
 
-def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """Replace each of ``secrets`` in ``text``; none of them may be empty.
+def redact(text: str, secrets: tuple[str, ...], mark: str = HIDDEN) -> str:
+    """Write ``mark`` for each of ``secrets`` in ``text``; none of them may be empty.
 
     Finds a secret as it is, line by line, truncated with an ellipsis, and as JSON, Python, URLs,
     XML, hexadecimal digits and Base64 write it, also as a part of a longer Base64 text, and with
@@ -67,42 +69,44 @@ def redact(text: str, secrets: tuple[str, ...]) -> str:
     if not secrets:
         return text
     spellings = _list_spellings(secrets)
-    text = spellings.pattern.sub(HIDDEN, text)
+    text = spellings.pattern.sub(mark, text)
     # Reports remove control characters, which may stand between the characters of a secret.
     shown = remove_control(text)
     if shown != text and spellings.pattern.search(shown):
-        text = spellings.pattern.sub(HIDDEN, shown)
+        text = spellings.pattern.sub(mark, shown)
     if ELLIPSIS not in text:
         return text
     first, *others = text.split(ELLIPSIS)
     forms, backwards = spellings.forms, spellings.backwards
-    begun = [*(_redact_truncated(each, forms) for each in (first, *others[:-1])), others[-1]]
-    ended = (_redact_truncated(each[::-1], backwards)[::-1] for each in begun[1:])
+    begun = [*(_redact_truncated(each, forms, mark) for each in (first, *others[:-1])), others[-1]]
+    ended = (_redact_truncated(each[::-1], backwards, mark[::-1])[::-1] for each in begun[1:])
     return ELLIPSIS.join([begun[0], *ended])
 
 
-def _redact_any(value: object, secrets: tuple[str, ...]) -> object:
+def _redact_any(value: object, secrets: tuple[str, ...], mark: str) -> object:
     result = value
     match value:
         case str():
-            result = redact(value, secrets)
+            result = redact(value, secrets, mark)
         case Struct():
             texts = {name: getattr(value, name) for name in _list_text_fields(type(value))}
-            changes = {name: _redact_any(old, secrets) for name, old in texts.items() if old}
+            changes = {name: _redact_any(old, secrets, mark) for name, old in texts.items() if old}
             result = msgspec.structs.replace(value, **changes)
         case Mapping():
-            pairs = ((_redact_any(k, secrets), _redact_any(v, secrets)) for k, v in value.items())
-            result = dict(pairs)
+            result = {
+                _redact_any(name, secrets, mark): _redact_any(each, secrets, mark)
+                for name, each in value.items()
+            }
         case list() | tuple():
-            result = type(value)(_redact_any(each, secrets) for each in value)
+            result = type(value)(_redact_any(each, secrets, mark) for each in value)
         case int() | float() if str(value) in secrets and not isinstance(value, bool):
-            result = HIDDEN
+            result = mark
         case _:
             pass
     return result
 
 
-def _redact_truncated(text: str, forms: tuple[str, ...]) -> str:
+def _redact_truncated(text: str, forms: tuple[str, ...], mark: str) -> str:
     """Replace the beginning of a secret at the end of ``text``."""
     last = text[-MIN_PART_CHARACTERS:]
     if len(last) < MIN_PART_CHARACTERS:
@@ -112,7 +116,7 @@ def _redact_truncated(text: str, forms: tuple[str, ...]) -> str:
         while at >= 0:
             begun = form[: at + MIN_PART_CHARACTERS]
             if text.endswith(begun):
-                return text.removesuffix(begun) + HIDDEN
+                return text.removesuffix(begun) + mark
             at = form.rfind(last, 0, at + MIN_PART_CHARACTERS - 1)
     return text
 

@@ -37,7 +37,7 @@ from agentci.config.case_file import (
 from agentci.config.discovery import DEFAULT_EVAL_SET, find_matching_paths, is_case_file
 from agentci.config.settings import Settings
 from agentci.errors import EvaluatorError, InputError
-from agentci.evaluators.checks.texts import find_secrets
+from agentci.evaluators.checks.texts import find_secrets, select_rules
 from agentci.evaluators.checks.trajectory import matches_calls
 from agentci.evaluators.trajectory.expectation import RESERVED, read_trajectory
 from agentci.evaluators.trajectory.matchers import PREFIX
@@ -100,7 +100,7 @@ def find_remaining_secret(case: Case, options: AcceptOptions) -> str:
         if options.arguments == "exact":
             texts += [f"{options.redact(call.args)}" for call in turn.tool_calls]
         for text in texts:
-            rule = next(find_secrets(f"{options.redact(text or '')}"), None)
+            rule = next(find_secrets(f"{options.redact(text or '')}", SECRET_RULES), None)
             if rule is not None:
                 return f"turn {number} has a secret ({rule})"
     return ""
@@ -225,6 +225,8 @@ def _list_dollar_keys(value: Json) -> Iterator[str]:
 
 OLD_FORM: Final = "an ADK test file in its old form is read, but not written"
 OLD_FORM_HINT: Final = "convert it with ADK, or name a YAML file with --eval-set"
+# What was removed is not written; `no_secrets` reports it in each run.
+SECRET_RULES: Final = select_rules(("*",), ("removed-key",))
 REDACT_HINT: Final = "a run has a secret; pass --redact REGEX to keep it out"
 # A case with nothing else only asks, and expects nothing yet.
 QUESTION_KEYS: Final = frozenset({"id", "input"})

@@ -14,7 +14,7 @@ from agentci._util.text.format import format_count
 from agentci._util.text.json_text import decode_strict_json
 from agentci._util.text.patterns import compile_pattern, matches_any
 from agentci._util.text.safe_schema import SafeSchema
-from agentci._util.text.secrets import MIN_SECRET_CHARACTERS, redact
+from agentci._util.text.secrets import MIN_SECRET_CHARACTERS, REMOVED_KEY, redact
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import (
     NO_ANSWER,
@@ -53,6 +53,7 @@ def _prefixed(name: str, prefix: str, rest: str, *, entropy: float = 3.0) -> Sec
 
 _BASE64: Final = r"[0-9A-Za-z_\-]"
 RULES: Final = (
+    SecretRule("removed-key", r"(\[key removed\])", (REMOVED_KEY,), 0.0),
     SecretRule("aws-access-key", r"\b((?:AKIA|ASIA)[A-Z2-7]{16})\b", ("akia", "asia")),
     SecretRule(
         "aws-secret-key",

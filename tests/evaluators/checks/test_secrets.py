@@ -59,6 +59,7 @@ EXAMPLES = {
     + characters(LETTERS, 40)
     + "."
     + characters(LETTERS, 43),
+    "removed-key": "[key removed]",
     "private-key": "-----BEGIN " + "OPENSSH PRIVATE KEY-----",
     "url-password": "postgres://user:" + characters(LETTERS, 16) + "@db.internal/x",
 }
