@@ -88,6 +88,13 @@ class EvalCaseMatcher:
                 trace,
                 f"the eval case has {format_count(expected, 'turn')}, the recorded run {recorded}",
             )
+        if others := _list_other_questions(trace, found):
+            noun = "turn" if len(others) == 1 else "turns"
+            trace = _warn(
+                trace,
+                f"the recorded run asks something else than its eval case in {noun} "
+                f"{', '.join(map(str, others))}; record it again, or correct the eval case",
+            )
         trace = supply_questions(trace, [turn.user_text for turn in found.turns])
         return Case(id=self._ids.unique(found.id), trace=trace, expected=found, dataset_row=row)
 
@@ -217,6 +224,21 @@ def _check_input(trace: Trace, eval_case: EvalCase) -> Trace:
     if trace.not_captured or is_equal or digest_input(expected) == trace.asked:
         return trace
     return replace(trace, not_captured=OTHER_INPUT)
+
+
+def _list_other_questions(trace: Trace, eval_case: EvalCase) -> list[int]:
+    """List the later turns, the second being 2, whose user message lacks that of the eval case.
+
+    An agent may put the question into a prompt. The first turn is what a run is matched by, unless
+    its eval case is named on purpose.
+    """
+    pairs = zip(trace.turns[1:], eval_case.turns[1:], strict=False)
+    return [
+        number
+        for number, (turn, expected) in enumerate(pairs, start=2)
+        if turn.user_text_recorded
+        and _normalize_text(expected.user_text) not in _normalize_text(turn.user_text)
+    ]
 
 
 def _name_run(trace: Trace) -> str:

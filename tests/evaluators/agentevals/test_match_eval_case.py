@@ -56,6 +56,14 @@ def chosen(trace: Trace, *eval_cases: EvalCase) -> str | None:
     return case.expected.id if case.expected else case.unmatched_reason
 
 
+def test_later_turns_that_ask_something_else_have_a_warning() -> None:
+    expected = an_eval_case("talk", "Hi", "And in Oslo?", "Thanks", "Bye")
+    trace = a_trace("Hi", "Prompt: and in  oslo?", "No", "Never", eval_case_id="talk")
+    [case] = choose([trace], a_set(expected))[0]
+    [warning] = case.trace.warnings
+    assert "asks something else than its eval case in turns 3, 4; record it again" in warning
+
+
 @pytest.mark.parametrize(("asked", "warned"), [("another", True), ("  Q ", False)])
 def test_only_run_that_asks_something_else_has_a_warning(asked: str, warned: bool) -> None:
     [case], _ = choose([a_trace(asked)], a_set(an_eval_case("a", "q")))
