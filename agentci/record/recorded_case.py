@@ -169,6 +169,11 @@ def _describe_missing_input(value: Json, number: int, *, is_needed: bool) -> str
     if isinstance(value, Mapping):
         if value.get("input") is not None:
             return f"`input` of case {number} is empty" if is_needed else ""
+        if is_needed and value.get("turns"):
+            return (
+                f"case {number} is a conversation, which `{{input}}` cannot ask; move it to "
+                "another file, and record it with a command that asks all its turns"
+            )
         others = (key for key, given in value.items() if key != "input" and isinstance(given, str))
         found = next((key for key in others if find_nearest(key, ["input"])), "")
     meant = f"; did you mean `input` instead of `{found}`?" if found else ""

@@ -45,6 +45,10 @@ THANKS_TURN: tuple[str, list[tuple[str, object]], str] = ("Thanks", [], "You ask
 APIS = ("chat", "responses", "anthropic", "gemini")
 
 NO_INPUT = "case 2 has no `input`, which the command asks for"
+CONVERSATION = (
+    "case 2 is a conversation, which `{input}` cannot ask; move it to another file, and record it "
+    "with a command that asks all its turns"
+)
 
 
 @pytest.fixture
@@ -513,6 +517,7 @@ def test_single_case_replaces_only_its_own_recording(tmp_path: Path, model: Mock
         ("inputs", f"{NO_INPUT}; did you mean `input` instead of `inputs`?"),
         ("question", NO_INPUT),
         ("input", "`input` of case 2 is empty"),
+        ("turns", CONVERSATION),
     ],
 )
 def test_case_without_an_input_is_refused_where_the_command_asks_for_it(
