@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -11,6 +13,7 @@ from agentci._util.text.format import format_count, format_score
 from agentci.gate.comparison import NEWLY_FAILING, NO_LONGER_EVALUATED, list_changes
 from agentci.model.gate import CheckChange
 from agentci.model.result import CheckResult, Report
+from agentci.model.values import IdentityKey
 from agentci.reports.check_text import (
     format_headline,
     format_reason,
@@ -38,7 +41,12 @@ from agentci.reports.outcomes import (
     list_case_outcomes,
     rank_problem,
 )
-from agentci.reports.report_format import MAX_NAMES, filter_by_status, list_first_names
+from agentci.reports.report_format import (
+    MAX_NAMES,
+    case_key,
+    filter_by_status,
+    list_first_names,
+)
 
 NEW_TITLE: Final = "New failures"
 LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
@@ -47,6 +55,8 @@ MAX_LOWER_SCORES: Final = 5
 
 # Config, evaluator and case.
 _CheckKey: TypeAlias = tuple[str, str, str]
+# As `case_key` returns.
+_CaseKey: TypeAlias = tuple[str | None, ...]
 # Config and evaluator of each.
 _FailedChecks: TypeAlias = tuple[tuple[str, str], ...]
 # Weighs evaluators with few checks less, so that a single one is not first.
@@ -225,6 +235,7 @@ class Causes(Struct, frozen=True, kw_only=True):
         changes: of the checks that do not pass now.
         is_new: whether a failed check did not fail in the baseline.
         new, known: cases by cause, the most first; in each, the worst case first.
+        similar: by the worst case of a cause, the ids of the cases of later causes with its checks.
     """
 
     report: Report
@@ -232,6 +243,7 @@ class Causes(Struct, frozen=True, kw_only=True):
     is_new: Callable[[CheckResult], bool]
     new: tuple[Sequence[CaseOutcome], ...]
     known: tuple[Sequence[CaseOutcome], ...]
+    similar: Mapping[_CaseKey, tuple[str, ...]]
     lost: tuple[LostChecks, ...]
 
     def describe(self, group: Sequence[CaseOutcome]) -> Cause:
@@ -262,17 +274,9 @@ class Causes(Struct, frozen=True, kw_only=True):
                 self._describe_check(each, quotes=difference is None)
                 for each in sorted(failed, key=self.is_new, reverse=True)
             ),
-            similar=tuple(self._list_similar(group)),
+            similar=self.similar.get(case_key(case.summary), ()),
             difference=difference,
         )
-
-    def _list_similar(self, group: Sequence[CaseOutcome]) -> Iterator[str]:
-        """Yield the ids of the cases of other causes if the group is the first with its checks."""
-        failed = _list_failed_checks(group)
-        groups = self.new if group in self.new else self.known
-        first, *others = (each for each in groups if _list_failed_checks(each) == failed)
-        if first is group:
-            yield from (case.summary.id for each in others for case in each)
 
     def _find_difference(self, case: CaseOutcome, reference: Reference) -> RunDifference | None:
         return find_difference(show_case(self.report, case.results).content, reference)
@@ -305,6 +309,13 @@ def list_causes(report: Report) -> Causes:
 
     A case is new if any of its checks is newly failing.
     """
+    return _list_causes(IdentityKey(report))
+
+
+# All report formats of a run need them.
+@lru_cache(maxsize=1)
+def _list_causes(key: IdentityKey[Report]) -> Causes:
+    report = key.value
     is_new = _make_novelty_test(report)
     new: list[CaseOutcome] = []
     known: list[CaseOutcome] = []
@@ -312,12 +323,14 @@ def list_causes(report: Report) -> Causes:
         failed = [each for each in case.results if each.status == "failed"]
         if failed:
             (new if any(map(is_new, failed)) else known).append(case)
+    groups = [tuple(_group_by_cause(cases, report.results)) for cases in (new, known)]
     return Causes(
         report=report,
         changes=_find_changes(report),
         is_new=is_new,
-        new=tuple(_group_by_cause(new, report.results)),
-        known=tuple(_group_by_cause(known, report.results)),
+        new=groups[0],
+        known=groups[1],
+        similar=dict(chain.from_iterable(map(_find_similar, groups))),
         lost=tuple(_list_lost(report)),
     )
 
@@ -373,6 +386,17 @@ def _group_by_cause(
     }
     order = sorted(range(len(ordered)), key=lambda at: (leading.get(at, len(ordered)), places[at]))
     return [ordered[at] for at in order]
+
+
+def _find_similar(
+    groups: Sequence[Sequence[CaseOutcome]],
+) -> Iterator[tuple[_CaseKey, tuple[str, ...]]]:
+    """Yield the worst case of each first cause of some checks, and the cases of the later ones."""
+    same: dict[_FailedChecks, list[Sequence[CaseOutcome]]] = {}
+    for group in groups:
+        same.setdefault(_list_failed_checks(group), []).append(group)
+    for first, *others in same.values():
+        yield case_key(first[0].summary), tuple(case.summary.id for each in others for case in each)
 
 
 def _list_failed_checks(group: Sequence[CaseOutcome]) -> _FailedChecks:

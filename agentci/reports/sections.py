@@ -244,16 +244,19 @@ def _find_policy(report: Report, config: str) -> GatePolicy:
 
 def format_evaluator_names(config: str, evaluators: Sequence[str], *, several: bool) -> str:
     """Format the names of evaluators, with their config where there are several."""
-    suffix = f" ({markdown_code(format_path(config))})" if several else ""
-    return f"{list_first_names(evaluators, markdown_code)}{suffix}"
+    return f"{list_first_names(evaluators, markdown_code)}{_format_config(config, several=several)}"
 
 
 def format_group_name(
     group: ReasonGroup, write_case: Callable[[str], str], *, several: bool
 ) -> str:
     """Format the evaluator or the cases of a group, with their config where there are several."""
-    suffix = f" ({markdown_code(format_path(group.config))})" if several else ""
-    return f"{group.format_name(markdown_code, write_case)}{suffix}"
+    config = _format_config(group.config, several=several)
+    return f"{group.format_name(markdown_code, write_case)}{config}"
+
+
+def _format_config(config: str, *, several: bool) -> str:
+    return f" ({markdown_code(format_path(config))})" if several else ""
 
 
 def make_problems_section(problems: Sequence[Problem], report: Report) -> Section:
