@@ -36,7 +36,7 @@ function chooseReference({ states, answer_changed: changed }, references, params
 
 /** A case that is compared with the same reference as this one. */
 function caseHashLikeThis(each) {
-  return writeHash(`/case/${encodeURIComponent(each.name)}`, { with: here.params.with });
+  return caseHash(each, null, { with: here.params.with });
 }
 
 function caseNav(each) {
@@ -70,7 +70,7 @@ function compareBar(each, references, reference, params) {
   const button = (name) =>
     make(
       'button.chip',
-      { type: 'button', 'data-with': name, 'aria-pressed': String(name === reference), onclick: () => go(writeHash(`/case/${encodeURIComponent(each.name)}`, { ...params, with: name })) },
+      { type: 'button', 'data-with': name, 'aria-pressed': String(name === reference), onclick: () => go(caseHash(each, null, { ...params, with: name })) },
       references[name],
     );
   const side = { base: 'baseline only', both: 'expected or baseline only' }[reference] ?? 'expected only';

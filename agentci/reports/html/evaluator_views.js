@@ -235,7 +235,7 @@ function comparedCase(each) {
     make(
       'header',
       dot(each.status),
-      make('a', { href: `${caseHash(each)}?with=base`, 'data-case': each.index }, make('b', each.id)),
+      make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, make('b', each.id)),
       each.states.map((state) => statePill(state, 'passed')),
       make('span.sub', each.question === each.id ? '' : each.question),
       isOther ? null : make('span', alike),

@@ -23,9 +23,9 @@ function contentOf({ block: [number, index] }) {
   return blocks.get(number)[index];
 }
 
-function caseHash(each, check) {
-  const params = check ? { check: check.evaluator.name } : {};
-  return writeHash(`/case/${encodeURIComponent(each.name)}`, params);
+/** The address of a case, and of one of its checks; what is undefined is left out. */
+function caseHash(each, check, params = {}) {
+  return writeHash(`/case/${encodeURIComponent(each.name)}`, { check: check?.evaluator.name, ...params });
 }
 
 /** Cases of the same state that fail for the same reasons, itself included. */

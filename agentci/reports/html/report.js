@@ -160,7 +160,7 @@ function cycleReference() {
   const references = referencesOf(contentOf(each).run);
   const names = Object.keys(references);
   const next = names[(names.indexOf(chooseReference(each, references, here.params)) + 1) % names.length];
-  go(writeHash(`/case/${encodeURIComponent(each.name)}`, { ...here.params, with: next }));
+  go(caseHash(each, null, { ...here.params, with: next }));
 }
 
 const isList = () => here.view === 'overview';
