@@ -4,7 +4,7 @@ import gc
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -59,43 +59,31 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def _folder_numbers() -> Iterator[int]:
-    return count()
+def _make_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes empty folders by counting; pytest itself looks through all others for each."""
+    base, numbers = tmp_path_factory.getbasetemp(), count()
+
+    def make_folder(name: str) -> Path:
+        folder = base / f"{name}-{next(numbers)}"
+        folder.mkdir(mode=0o700)
+        return folder
+
+    return make_folder
 
 
 @pytest.fixture
-def tmp_path(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    _folder_numbers: Iterator[int],
-) -> Path:
-    """A new folder with a part of the test's name; pytest looks through all others for each."""
-    name = re.sub(r"\W", "_", request.node.name)[:30]
-    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(_folder_numbers)}"
-    folder.mkdir(mode=0o700)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def _new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
-    """Makes empty folders; pytest itself would look through all that there are for each."""
-    homes, numbers = tmp_path_factory.mktemp("homes"), count()
-
-    def new_home() -> Path:
-        home = homes / str(next(numbers))
-        home.mkdir()
-        return home
-
-    return new_home
+def tmp_path(request: pytest.FixtureRequest, _make_folder: Callable[[str], Path]) -> Path:
+    """A new folder with a part of the test's name."""
+    return _make_folder(re.sub(r"\W", "_", request.node.name)[:30])
 
 
 @pytest.fixture(autouse=True)
-def _guarded(_new_home: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def _guarded(_make_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the machine's environment, writes to its home or talks to the internet."""
     for name in list(os.environ):
         if name not in KEPT_VARIABLES and not name.startswith(("PYTEST_", "COV_CORE_")):
             monkeypatch.delenv(name)
-    home = _new_home()
+    home = _make_folder("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
     # No test needs its files after a power failure, and the disk is what most of them wait for.
