@@ -10,7 +10,7 @@ UNITS  := $(addprefix tests/,_util model recordings evaluators config gate repor
 IMAGE  ?= agentci
 EXAMPLE ?= agentevals
 SECONDS ?= 60
-# Tests wait a quarter of their time.
+# One more than cores: tests also wait for processes and the disk.
 WORKERS = $(shell $(PYTHON) -c "import os; print(1 + os.cpu_count())")
 
 .DEFAULT_GOAL := help
