@@ -10,8 +10,8 @@ UNITS  := $(addprefix tests/,_util model recordings evaluators config gate repor
 IMAGE  ?= agentci
 EXAMPLE ?= agentevals
 SECONDS ?= 60
-# One more than cores: tests also wait for processes and the disk.
-WORKERS = $(shell $(PYTHON) -c "import os; print(1 + os.cpu_count())")
+# More than cores, as tests also wait for processes, servers and the disk.
+WORKERS = $(shell $(PYTHON) -c "import os; print(2 * os.cpu_count())")
 
 .DEFAULT_GOAL := help
 # With it, every run of pytest and every worker would compile and rewrite all tests anew.
@@ -46,18 +46,18 @@ types: $(VENV)/.dev ## mypy, strict
 	$(BIN)/mypy
 
 test-fast: $(VENV)/.dev ## the tests of single packages, in under a minute
-	$(BIN)/python -m pytest -q -n auto $(UNITS) tests/repository
+	$(BIN)/python -m pytest -q -n $(WORKERS) $(UNITS)
 
 test-slow: $(VENV)/.dev $(VENV)/.services ## browsers, attacks, installers, workflows of several jobs, repeated faults and changes
-	$(BIN)/python -m pytest -n $(shell $(PYTHON) -c "import os; print(2 * os.cpu_count())") --dist worksteal -m slow --timeout 900
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow --timeout 900
 
 attacks: $(VENV)/.dev ## the attacks of a hostile pull request: `N of M refused`
-	$(BIN)/python -m pytest -q -n auto -m slow tests/attacks
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow tests/attacks
 
 tests: $(VENV)/.dev $(VENV)/.services ## the tests in parallel (COVERAGE=1: with coverage of pure packages, which takes half as long again)
 ifdef COVERAGE
 	@rm -f .coverage .coverage.*
-	$(BIN)/coverage run -m pytest -n auto
+	$(BIN)/coverage run -m pytest -n $(WORKERS)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 else

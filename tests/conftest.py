@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+import shutil
 import socket
 from collections.abc import Callable
 from itertools import count
@@ -16,6 +17,7 @@ GOLDEN = Path(__file__).resolve().parent / "golden"
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR")
 
 Golden: TypeAlias = Callable[[str, str], None]
+MakeOnce: TypeAlias = Callable[[Path, Callable[[Path], object]], None]
 
 settings.register_profile(
     "agentci",
@@ -75,6 +77,30 @@ def _make_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
 def tmp_path(request: pytest.FixtureRequest, _make_folder: Callable[[str], Path]) -> Path:
     """A new folder with a part of the test's name."""
     return _make_folder(re.sub(r"\W", "_", request.node.name)[:30])
+
+
+@pytest.fixture(scope="module")
+def _templates() -> dict[str, Path]:
+    """Folders that are made by the first test of a module and copied for the others."""
+    return {}
+
+
+@pytest.fixture
+def make_once(
+    _make_folder: Callable[[str], Path], _templates: dict[str, Path], _guarded: None
+) -> MakeOnce:
+    """Fill a folder by a function, or by a copy of what it made for an earlier test."""
+
+    def make_once(folder: Path, make: Callable[[Path], object]) -> None:
+        name = make.__qualname__
+        if name not in _templates:
+            make(folder)
+            _templates[name] = _make_folder("template")
+            shutil.copytree(folder, _templates[name], dirs_exist_ok=True, symlinks=True)
+        else:
+            shutil.copytree(_templates[name], folder, dirs_exist_ok=True, symlinks=True)
+
+    return make_once
 
 
 @pytest.fixture(autouse=True)

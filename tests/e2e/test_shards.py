@@ -16,6 +16,7 @@ from agentci.cli.action import run_action
 from agentci.cli.commands.reports import merge
 from agentci.config.settings import parse_settings
 from agentci.reports.merge.read import MAX_REPORT_BYTES
+from tests.conftest import MakeOnce
 from tests.helpers.recordings import eval_set, otlp
 from tests.helpers.runner import commands_in, read_output_file
 from tests.helpers.support import ROOT, Ran, make_session, run_agentci
@@ -68,13 +69,29 @@ def _record(folder: Path, city: str, *, called: str | None = None, trace: int = 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A workspace with failed, skipped and optional checks under two gates."""
-    folder = tmp_path / "workspace"
+    _fill(tmp_path / "workspace")
+    return tmp_path / "workspace"
+
+
+def _fill(folder: Path) -> None:
     for city in CITIES:
         _record(folder, city, called="London" if city in {"Rome", "Lima"} else None)
     (folder / "evals" / "golden.json").write_text(_golden([*CITIES[:-2], "Nowhere"]))
     (folder / "evals" / "eval_config.yaml").write_text(CONFIG)
     (folder / "evals" / "another.eval.yaml").write_text(ANOTHER)
-    return folder
+
+
+@pytest.fixture
+def sharded(tmp_path: Path, make_once: MakeOnce) -> Path:
+    """The workspace after all three shards ran."""
+
+    def run_shards(folder: Path) -> None:
+        _fill(folder)
+        for index in EVERY:
+            _run(folder, f"{index}/3")
+
+    make_once(tmp_path / "workspace", run_shards)
+    return tmp_path / "workspace"
 
 
 def _run(folder: Path, shard: str = "", *options: str) -> Ran:
@@ -351,10 +368,8 @@ class TestWholeReport:
 
 class TestIncompleteShards:
     @pytest.fixture
-    def folder(self, folder: Path) -> Path:
-        for index in EVERY:
-            _run(folder, f"{index}/3")
-        return folder
+    def folder(self, sharded: Path) -> Path:
+        return sharded
 
     def test_missing_shards_are_reported_by_number(self, folder: Path) -> None:
         assert _errors(_merge(folder, "out/1-of-3", "out/3-of-3")) == ["shard 2 of 3 is missing"]
@@ -437,10 +452,8 @@ def _nested(report: Any) -> None:
 
 class TestForeignReports:
     @pytest.fixture
-    def folder(self, folder: Path) -> Path:
-        for index in EVERY:
-            _run(folder, f"{index}/3")
-        return folder
+    def folder(self, sharded: Path) -> Path:
+        return sharded
 
     @pytest.mark.parametrize(
         ("content", "expected"),

@@ -106,7 +106,7 @@ def test_missing_command_is_named(asker: CommandClient) -> None:
 
 
 def test_hanging_command_is_killed(asker: CommandClient) -> None:
-    with pytest.raises(EvaluatorError, match=r"the judge's command timed out after 0\.3 s"):
+    with pytest.raises(EvaluatorError, match=r"the judge's command timed out after [\d.]+ s"):
         ask(asker, settings("import time; time.sleep(600)"), seconds=0.3)
 
 

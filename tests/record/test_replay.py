@@ -24,6 +24,7 @@ from agentci.record.request_file import (
     parse_requests,
 )
 from examples.agents.mock_model import MockModel, mock_model
+from tests.conftest import MakeOnce
 from tests.helpers.support import ROOT, Ran, run_agentci
 from tests.helpers.waiting import wait_until
 from tests.record.recorded import (
@@ -241,14 +242,18 @@ OPTIONS = ("--cases", "cases.yaml")
 
 
 @pytest.fixture
-def gated(tmp_path: Path, model: MockModel) -> Path:
+def gated(tmp_path: Path, model: MockModel, make_once: MakeOnce) -> Path:
     """A folder with a recording of all its cases, whose gate passes."""
-    write_cases(tmp_path / "cases.yaml", CASES)
-    (tmp_path / "agentci.yaml").write_text(
-        "traces: traces/*.jsonl\neval_set: cases.yaml\nchecks: [{no_secrets: true}]\n"
-    )
-    assert record(tmp_path, model, "chat", options=OPTIONS).code == 0
-    assert find_statuses(tmp_path) == (0, {"a": "passed", "b": "passed"})
+
+    def make_gated(folder: Path) -> None:
+        write_cases(folder / "cases.yaml", CASES)
+        (folder / "agentci.yaml").write_text(
+            "traces: traces/*.jsonl\neval_set: cases.yaml\nchecks: [{no_secrets: true}]\n"
+        )
+        assert record(folder, model, "chat", options=OPTIONS).code == 0
+        assert find_statuses(folder) == (0, {"a": "passed", "b": "passed"})
+
+    make_once(tmp_path, make_gated)
     return tmp_path
 
 

@@ -120,12 +120,17 @@ def iterate_unknown_names(source: Path) -> Iterator[tuple[int, str]]:
 
     Those of a class may also be its fields.
     """
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+    code = source.read_text(encoding="utf-8")
+    if " Args:\n" not in code:
+        return
+    for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
         text = ast.get_docstring(node) or ""
         section = re.search(r"^Args:\n((?: {4}.*\n?)+)", text, re.MULTILINE)
-        listed = re.findall(r"^ {4}(\w[\w, ]*):", section[1], re.MULTILINE) if section else []
+        if not section:
+            continue
+        listed = re.findall(r"^ {4}(\w[\w, ]*):", section[1], re.MULTILINE)
         known = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
         known |= {ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)}
         names = (name for names in listed for name in names.split(", "))

@@ -3,6 +3,7 @@
 import json
 import random
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,42 @@ ALL = {
 }  # fmt: skip
 
 
-def _evaluate(expression: str, given: Any = None) -> Any:
-    program = f"{_source()}\nconst given = {json.dumps(given)};\n"
-    printed = f"process.stdout.write(JSON.stringify({expression}));"
-    ran = subprocess.run(
-        [NODE, "-"], input=program + printed, capture_output=True, text=True, check=True
+# Each expression has variables of its own; an exception ends the program with its traceback.
+INTERPRETER = """
+const source = process.argv[1];
+require("readline").createInterface({input: process.stdin}).on("line", (line) => {
+  const [expression, given] = JSON.parse(line);
+  const value = new Function("given", `${source}\\nreturn (${expression});`)(given);
+  console.log(JSON.stringify(value));
+});
+"""
+
+
+@cache
+def _start_node() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [NODE, "-e", INTERPRETER, _source()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    return json.loads(ran.stdout)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _stop_node() -> Iterator[None]:
+    """One interpreter evaluates for all tests, as each of them takes less time than its start."""
+    yield
+    with _start_node():
+        _start_node.cache_clear()
+
+
+def _evaluate(expression: str, given: Any = None) -> Any:
+    node = _start_node()
+    assert node.stdin
+    assert node.stdout
+    node.stdin.write(json.dumps([expression, given]) + "\n")
+    node.stdin.flush()
+    return json.loads(node.stdout.readline())
 
 
 @cache
