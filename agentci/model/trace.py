@@ -1,11 +1,21 @@
 """Recorded runs of an agent: as turns with tool calls, and as transcripts of messages."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
 from agentci.model.values import Json, JsonObject, Place
+
+# How warnings begin that a run is not what its eval case asks, or what the agent's users see.
+OTHER_QUESTION: Final = "the recorded run asks something else than its eval case"
+OTHER_OUTPUT: Final = "the command printed"
+OTHER_TELEMETRY: Final = "the framework's telemetry has"
+
+
+def concerns_reviewers(warning: str) -> bool:
+    """Return whether a warning of a run is about the agent, and not about reading its traces."""
+    return warning.startswith((OTHER_QUESTION, OTHER_OUTPUT, OTHER_TELEMETRY))
 
 
 class ToolUse(Struct, frozen=True, kw_only=True):
@@ -247,6 +257,7 @@ class Trace(Struct, frozen=True, kw_only=True):
         eval_case_id: the eval case that the recording names (``agentevals.eval.case.id``).
         asked: digest of the input of the recorded case, see ``digest_input``; empty if the
             recording is not of a file with cases.
+        recorded_run: the run of `agentci record` that named the eval case; empty if there is none.
         performance: latency, tokens, counts and costs as agentevals reports them, without those
             that were not recorded; None if none were. Its token counts are 0 where agentevals
             has 0 for unknown: compare limits with ``usage``.
@@ -269,6 +280,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     conversation: str | None = None
     eval_case_id: str | None = None
     asked: str = ""
+    recorded_run: str = ""
     performance: JsonObject | None = None
     usage: TokenUsage | None = None
     cost_usd: float | None = None

@@ -15,6 +15,7 @@ from agentci._util.text.escape import (
 from agentci._util.text.format import format_count
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
+from agentci.model.trace import concerns_reviewers
 from agentci.model.values import replace
 from agentci.reports import check_text, report_format, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
@@ -98,8 +99,21 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         yield _comparison_section(report.comparison, report.decision.reasons)
     yield sections.make_skips_section(report)
     yield sections.make_notes_section(report)
+    yield _make_warnings(report)
     problems = [each for each in report.problems if each.severity != "note"]
     yield sections.make_problems_section(problems, report)
+
+
+def _make_warnings(report: Report) -> sections.Section:
+    found = {
+        text: cases
+        for text, cases in report_format.group_warnings(report.results).items()
+        if concerns_reviewers(text)
+    }
+    section = sections.make_warnings_section(found)
+    if len(found) <= sections.MAX_UNFOLDED:
+        return section
+    return sections.fold_section(replace(section, title=""), format_count(len(found), "warning"))
 
 
 def _fold_reasons(reasons: sections.Section) -> sections.Section:

@@ -282,7 +282,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     yield sections.make_notes_section(report)
     yield _repeats(report.results)
     yield sections.make_skips_section(report)
-    yield _warnings(report.results)
+    yield sections.make_warnings_section(report_format.group_warnings(report.results))
     yield sections.make_problems_section(report.problems, report)
 
 
@@ -350,17 +350,4 @@ def _errors(errored: Sequence[CheckResult], *, several: bool) -> sections.Sectio
             for each in groups
         ),
         total=len(groups),
-    )
-
-
-def _warnings(results: Sequence[CheckResult]) -> sections.Section:
-    found = report_format.group_warnings(results)
-    return sections.Section(
-        title="### Warnings\n\n",
-        noun="warning",
-        blocks=(
-            f"- {markdown_prose(text)} ({report_format.format_case_names(cases, markdown_code)})\n"
-            for text, cases in found.items()
-        ),
-        total=len(found),
     )

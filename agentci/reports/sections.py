@@ -15,6 +15,7 @@ from agentci._util.text.escape import markdown_code, markdown_fence, markdown_pr
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
 from agentci.gate.comparison import fails_gate, list_lost
+from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
 from agentci.model.values import Problem, replace
@@ -190,6 +191,19 @@ def make_notes_section(report: Report) -> Section:
         total=len(notes),
     )
     return fold_section(section, "Notes") if is_folded else section
+
+
+def make_warnings_section(found: Mapping[str, Sequence[CaseSummary]]) -> Section:
+    """Make the section of warnings about recorded runs, with the cases of each."""
+    return Section(
+        title="### Warnings\n\n",
+        noun="warning",
+        blocks=(
+            f"- {markdown_prose(text)} ({format_case_names(cases, markdown_code)})\n"
+            for text, cases in found.items()
+        ),
+        total=len(found),
+    )
 
 
 def make_reasons_section(report: Report) -> Section:

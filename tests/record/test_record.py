@@ -888,6 +888,23 @@ def test_status_of_a_tool_that_the_agent_does_not_send_is_unknown(
     assert "; send `is_error` with each tool result (Anthropic's API), or record the" in ran.out
 
 
+def test_changed_question_of_a_named_conversation_reaches_the_gate(
+    tmp_path: Path, model: MockModel
+) -> None:
+    turns = "[{input: Good morning}, {input: Thanks}]"
+    (tmp_path / "evals.yaml").write_text(f"eval_cases:\n- {{id: talk, turns: {turns}}}\n")
+    (tmp_path / "agentci.yaml").write_text(
+        f"traces: {OUT}\neval_set: evals.yaml\nchecks:\n- no_secrets\n"
+    )
+    warning = "the recorded run asks something else than its eval case in turn 1; record it again"
+    for question, is_other in (("Good evening", True), ("Good  morning", False)):
+        record(tmp_path, model, "chat", question, "Thanks", options=["--case", "talk"])
+        ran = run_agentci(["run"], cwd=tmp_path)
+        assert ran.code == 0
+        comment = (tmp_path / "agentci-results" / "comment.md").read_text()
+        assert (warning in ran.out, warning in comment) == (is_other, is_other)
+
+
 def test_two_recordings_of_a_case_are_two_runs(tmp_path: Path, model: MockModel) -> None:
     (tmp_path / "cases.jsonl").write_text('{"id": "oslo", "input": "weather in Oslo"}\n')
     for out in ("traces/a.jsonl", "traces/b.jsonl"):

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import blake2b
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
@@ -11,7 +12,7 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci.model.case import QUESTION_NOT_RECORDED, Case, Dataset, DatasetRow, EvalCase, EvalSet
-from agentci.model.trace import Trace, Turn
+from agentci.model.trace import OTHER_QUESTION, Trace, Turn
 from agentci.model.values import Problem, replace
 
 # The reasons are agentevals', to the letter.
@@ -92,8 +93,8 @@ class EvalCaseMatcher:
             noun = "turn" if len(others) == 1 else "turns"
             trace = _warn(
                 trace,
-                f"the recorded run asks something else than its eval case in {noun} "
-                f"{', '.join(map(str, others))}; record it again, or correct the eval case",
+                f"{OTHER_QUESTION} in {noun} {', '.join(map(str, others))}; record it again, or "
+                "correct the eval case",
             )
         trace = supply_questions(trace, [turn.user_text for turn in found.turns])
         return Case(id=self._ids.unique(found.id), trace=trace, expected=found, dataset_row=row)
@@ -227,15 +228,17 @@ def _check_input(trace: Trace, eval_case: EvalCase) -> Trace:
 
 
 def _list_other_questions(trace: Trace, eval_case: EvalCase) -> list[int]:
-    """List the later turns, the second being 2, whose user message lacks that of the eval case.
+    """List the turns, the first being 1, whose user message lacks that of the eval case.
 
     An agent may put the question into a prompt. The first turn is what a run is matched by, unless
-    its eval case is named on purpose.
+    its eval case is named: by the user on purpose, or by `agentci record`, which compares an input
+    itself.
     """
-    pairs = zip(trace.turns[1:], eval_case.turns[1:], strict=False)
+    is_named_by_record = bool(trace.eval_case_id and trace.recorded_run) and not trace.asked
+    pairs = enumerate(zip(trace.turns, eval_case.turns, strict=False), start=1)
     return [
         number
-        for number, (turn, expected) in enumerate(pairs, start=2)
+        for number, (turn, expected) in islice(pairs, 0 if is_named_by_record else 1, None)
         if turn.user_text_recorded
         and _normalize_text(expected.user_text) not in _normalize_text(turn.user_text)
     ]
@@ -259,7 +262,9 @@ def name_eval_case(trace: Trace, names: Mapping[tuple[str, str], str]) -> Trace:
         names: ids of eval cases by file and id of a run.
     """
     name = names.get((trace.place.file, trace.id))
-    return trace if name is None else replace(trace, eval_case_id=name, key=name)
+    if name is None:
+        return trace
+    return replace(trace, eval_case_id=name, key=name, recorded_run="")
 
 
 def supply_questions(trace: Trace, questions: Sequence[str]) -> Trace:

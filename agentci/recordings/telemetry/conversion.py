@@ -334,6 +334,7 @@ def _convert_views(
         place=Place(file=first.file, line=first.line),
         eval_case_id=next((tree.eval_case_id for tree in trees if tree.eval_case_id), None),
         asked=next((tree.asked for tree in trees if tree.asked), ""),
+        recorded_run=next((tree.recorded_run for tree in trees if tree.recorded_run), ""),
         performance=_add_cost(
             measure_performance(
                 partial_turns,

@@ -245,7 +245,8 @@ class SpanTree(Struct, frozen=True, kw_only=True):
         line: of the document with its first span.
         eval_case_id: id of the eval case that the recording names, from the first span in the
             file's order; a span's own attribute takes precedence over its resource's.
-        asked, incomplete: as in ``Trace.asked`` and ``Trace.not_captured``, from the first resource
+        asked, recorded_run, incomplete: as in ``Trace.asked``, ``Trace.recorded_run`` and
+            ``Trace.not_captured``, from the first resource
             of a recording by `agentci record`; else empty.
     """
 
@@ -257,6 +258,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
     line: int = 1
     eval_case_id: str | None = None
     asked: str = ""
+    recorded_run: str = ""
     incomplete: str = ""
 
 
@@ -359,6 +361,7 @@ def _make_tree(trace_id: str, parts: _TraceParts, rejections: Sequence[str], fil
         file=file,
         eval_case_id=eval_case_id,
         asked=_get_text(resource, semconv.ASKED),
+        recorded_run=_get_text(resource, semconv.RECORDED_RUN),
         incomplete=_get_text(resource, semconv.INCOMPLETE),
     )
 

@@ -10,7 +10,9 @@ from agentci.evaluators.agentevals.match_eval_case import (
     MATCHED_ALONE,
     MATCHED_BY_ORDER,
     EvalCaseMatcher,
+    digest_input,
     has_multi_turn_case,
+    name_eval_case,
     supply_questions,
 )
 from agentci.model.case import Case, EvalCase, EvalSet
@@ -62,6 +64,27 @@ def test_later_turns_that_ask_something_else_have_a_warning() -> None:
     [case] = choose([trace], a_set(expected))[0]
     [warning] = case.trace.warnings
     assert "asks something else than its eval case in turns 3, 4; record it again" in warning
+
+
+@pytest.mark.parametrize(
+    ("run", "asked", "warned"),
+    [
+        pytest.param("0a", "", True, id="by agentci record"),
+        pytest.param("0a", digest_input("Hi"), False, id="with an input"),
+        pytest.param("", "", False, id="by the user"),
+    ],
+)
+def test_other_first_question_of_a_case_that_record_named_has_a_warning(
+    run: str, asked: str, *, warned: bool
+) -> None:
+    trace = replace(a_trace("Hello", eval_case_id="talk"), recorded_run=run, asked=asked)
+    expected = a_set(an_eval_case("talk", "Hi"), an_eval_case("b", "q"))
+    [case] = choose([trace], expected)[0]
+    found = [" in turn 1; record it again" in each for each in case.trace.warnings]
+    assert found == [True] * warned
+    mapped = name_eval_case(trace, {(trace.place.file, trace.id): "talk"})
+    [case] = choose([mapped], expected)[0]
+    assert case.trace.warnings == ()
 
 
 @pytest.mark.parametrize(("asked", "warned"), [("another", True), ("  Q ", False)])
