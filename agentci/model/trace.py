@@ -107,6 +107,7 @@ class RunSpan(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         start_ms: since the first span of the run.
         parent: id of the span around it; None if that is not in the run.
         tokens: of a model call; None if they were not counted.
+        before_ms: duration of the same step in the baseline; None if there is none.
     """
 
     id: str
@@ -114,6 +115,7 @@ class RunSpan(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     kind: SpanKind
     start_ms: Milliseconds
     ms: Milliseconds
+    before_ms: Milliseconds | None = None
     parent: str | None = None
     tokens: TokenTotals | None = None
     model: str | None = None
@@ -182,6 +184,7 @@ class ModelStep(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
         cost_usd: US dollars.
         start: nanoseconds since 1970.
         duration_ms: milliseconds.
+        span: id of its span; the outermost, if there are several.
     """
 
     model: str | None = None
@@ -192,6 +195,7 @@ class ModelStep(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     cost_usd: float | None = None
     start: int | None = None
     duration_ms: float | None = None
+    span: str | None = None
 
 
 class Turn(Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from agentci.model.values import ContentLimit, replace
 from agentci.reports.report_format import case_key
 from agentci.reports.run_content import (
     add_baseline,
+    add_baseline_durations,
     decode_content,
     excerpt,
     find_answer_change,
@@ -132,7 +133,9 @@ def load_content(
         content = reduce_content(content, "none")
     if contents is None or found is None:
         return content, None
-    before = reduce_content(contents.load(found), content.level)
+    stored = contents.load(found)
+    content = add_baseline_durations(content, stored)
+    before = reduce_content(stored, content.level)
     before = reduce_content(before, "without_results")
     return content if content.level == "none" else add_baseline(content, before), before
 

@@ -5,6 +5,7 @@ Also its summary, which results keep in memory, and a trace made of it again.
 
 import hashlib
 import math
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, Protocol
 
@@ -92,6 +93,18 @@ def add_baseline(content: RunContent, before: RunContent) -> RunContent:
         for turn in own[len(turns) :]
     )
     return replace(content, turns=tuple(turns))
+
+
+def add_baseline_durations(content: RunContent, before: RunContent) -> RunContent:
+    """Add the baseline's durations to the spans that have the same kind and name, in order."""
+    durations: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
+    for span in before.spans:
+        durations[span.kind, span.name].append(span.ms)
+    spans = tuple(
+        replace(span, before_ms=old.popleft()) if (old := durations[span.kind, span.name]) else span
+        for span in content.spans
+    )
+    return replace(content, spans=spans) if durations else content
 
 
 def _compare_turn(turn: TurnContent, before: TurnContent) -> BaselineTurn | Literal["same"]:

@@ -11,6 +11,7 @@ from agentci.model.trace import (
     Message,
     ModelStep,
     RunSpan,
+    SpanKind,
     SubagentRun,
     TokenUsage,
     ToolCall,
@@ -24,6 +25,7 @@ from agentci.model.values import Place, replace
 from agentci.recordings.agentv_run import convert_transcript_to_turn
 from agentci.reports.run_content import (
     add_baseline,
+    add_baseline_durations,
     decode_content,
     encode_content,
     make_run_content,
@@ -300,3 +302,19 @@ def test_restored_baseline_compares_as_the_original(now: RunContent, before: Run
     restored = restore_baseline(shown)
     assert [turn.answer for turn in restored.turns] == [turn.answer for turn in before.turns]
     assert add_baseline(now, restored) == shown
+
+
+def test_spans_have_durations_of_the_same_steps_in_the_baseline() -> None:
+    def run(*spans: tuple[SpanKind, str, float]) -> RunContent:
+        return RunContent(
+            spans=tuple(
+                RunSpan(id=f"{index}", name=name, kind=kind, start_ms=index, ms=ms)
+                for index, (kind, name, ms) in enumerate(spans)
+            )
+        )
+
+    now = run(("model", "chat", 5), ("tool", "chat", 6), ("model", "chat", 7), ("model", "chat", 8))
+    before = run(("agent", "all", 1), ("model", "chat", 2), ("model", "chat", 3))
+    shown = add_baseline_durations(now, before)
+    assert [span.before_ms for span in shown.spans] == [2, None, 3, None]
+    assert add_baseline_durations(now, run()) == now

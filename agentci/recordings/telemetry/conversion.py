@@ -398,6 +398,7 @@ def _make_model_step(call: ModelCall) -> ModelStep:
         cost_usd=call.cost_usd,
         start=call.start or None,
         duration_ms=_measure_milliseconds(call.start, call.end),
+        span=call.id,
     )
 
 

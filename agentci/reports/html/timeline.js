@@ -7,10 +7,11 @@ const MAX_DEPTH = 6;
 function timelineView(run, each) {
   const spans = run.spans ?? [];
   if (!spans.length) return null;
-  const end = Math.max(...spans.map((span) => span.start_ms + span.ms), each.before?.ms ?? 0, 1);
+  const end = Math.max(...spans.map((span) => span.start_ms + Math.max(span.ms, span.before_ms ?? 0)), each.before?.ms ?? 0, 1);
   const kinds = ['agent', 'model', 'tool', 'other'].filter((kind) => spans.some((span) => span.kind === kind));
   const shown = nested(spans).slice(0, MAX_SPANS_SHOWN);
   const left = spans.length - shown.length + (run.cut?.spans ?? 0);
+  const parts = contentOfSpans(run);
   return make(
     'section.card.timeline',
     { 'aria-label': 'Timeline' },
@@ -20,10 +21,27 @@ function timelineView(run, each) {
       make('span.quiet', dotted(...[milliseconds(each.amounts.ms), each.amounts.tokens === undefined ? '' : `${count(each.amounts.tokens)} tokens`, dollars(each.amounts.usd)].filter((text) => text !== '\u2013'))),
       make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), each.before?.ms === undefined ? null : make('span', make('i.ghost'), 'baseline')),
     ),
-    each.before?.ms === undefined ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', start_ms: 0, ms: each.before.ms }, 0, end),
-    shown.map(([span, depth]) => spanRow(span, depth, end)),
+    make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3].map((quarter) => make('span', milliseconds((end * quarter) / 4)))), make('span.amounts', milliseconds(end))),
+    each.before?.ms === undefined || spans.some((span) => span.before_ms !== undefined) ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', start_ms: 0, ms: each.before.ms }, 0, end),
+    shown.map(([span, depth]) => spanRow(span, depth, end, parts.get(span.id))),
     left > 0 ? make('p.quiet', `\u2026 and ${countOf(left, 'more span')}`) : null,
   );
+}
+
+/** By id of a span what went in and what came out, as far as the turns have it. */
+function contentOfSpans({ turns = [], subagents = [] }) {
+  const found = new Map();
+  for (const { span, user, answer, calls = [], steps = [] } of [...turns, ...subagents.flatMap((agent) => agent.turns)]) {
+    const results = (step) => calls.filter((call) => call.step === step).map((call) => [`Result of ${call.name}`, call.result]);
+    found.set(span, [['User', user], ['Answer', answer]]);
+    steps.forEach((step, index) => {
+      const asked = calls.filter((call) => call.step === index).map((call) => [`Call of ${call.name}`, call.arguments ?? {}]);
+      const given = index ? results(index - 1) : [['User', user]];
+      found.set(step.span, [...given, ...asked, index === steps.length - 1 ? ['Answer', answer] : []]);
+    });
+    for (const call of calls) found.set(call.span, [['Arguments', call.arguments], [call.error ? 'Error' : 'Result', call.result]]);
+  }
+  return found;
 }
 
 /** Each span with its depth: after its parent, and among its siblings in the order given. */
@@ -40,13 +58,22 @@ function nested(spans) {
   return rows;
 }
 
-function spanRow({ name, kind, start_ms: start, ms, tokens, model, error }, depth, end) {
+/** A bar with times; with content, it opens to show that. */
+function spanRow({ name, kind, start_ms: start, ms, before_ms: before, tokens, model, error }, depth, end, parts = []) {
   const share = (value) => `${((100 * value) / end).toFixed(2)}%`;
   const label = model && !name.includes(model) ? `${name} ${model}` : name;
-  return make(
-    'div.span',
+  const bar = (kind, ms) => make('i', { class: kind, style: { left: share(start), width: share(ms) } });
+  const row = [
     make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, label, error ? make('b.worse', ' failed') : null),
-    make('span.track', { 'aria-hidden': 'true' }, make('i', { class: kind, style: { left: share(start), width: share(ms) } })),
-    make('span.amounts', tokens ? make('span.quiet', `${count(tokens.input)} \u2192 ${count(tokens.output)} \u00b7 `) : null, milliseconds(ms)),
+    make('span.track', { 'aria-hidden': 'true' }, before === undefined ? null : bar('ghost', before), bar(kind, ms)),
+    make('span.amounts', before === undefined ? null : delta(ms - before, { format: milliseconds, good: -1, least: 50 }), ' ', tokens ? make('span.quiet', `${count(tokens.input)} \u2192 ${count(tokens.output)} \u00b7 `) : null, milliseconds(ms)),
+  ];
+  const known = parts.filter(([, value]) => value !== undefined && value !== null && value !== '');
+  if (!known.length) return make('div.span', row);
+  const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
+  return make(
+    'details',
+    make('summary.span', row),
+    make('dl.facts', known.map(([term, value]) => [make('dt', term), make('dd', folded([text(value)], text(value).length))])),
   );
 }

@@ -101,6 +101,7 @@ def test_step_has_model_tokens_cost_and_times() -> None:
         cost_usd=0.25,
         start=10_000_000,
         duration_ms=20.0,
+        span="c",
     )
     assert only.model_steps == (step,)
     assert (only.start, only.duration_ms) == (10_000_000, 20.0)

@@ -33,7 +33,7 @@ from agentci.model.result import (
     TrialScore,
     TurnContent,
 )
-from agentci.model.trace import RunSpan, TokenTotals
+from agentci.model.trace import ModelStep, RunSpan, TokenTotals
 from agentci.model.values import replace
 from agentci.reports.contents import StoredContents
 from agentci.reports.html.page import HtmlReport
@@ -133,7 +133,11 @@ def full_report() -> Report:
 def make_run(answer: str, city: str, **others: Any) -> RunContent:
     """A run of two turns, which asks for a flight to ``city`` and is expected to ask for Rome."""
     call = CallContent(
-        name="find_flight", arguments={"to": city, "seats": 2}, result={"flights": []}, ms=40
+        name="find_flight",
+        arguments={"to": city, "seats": 2},
+        result={"flights": []},
+        ms=40,
+        step=0,
     )
     first = TurnContent(
         user="A flight to Rome, please.",
@@ -143,16 +147,19 @@ def make_run(answer: str, city: str, **others: Any) -> RunContent:
         expected_calls=(ExpectedCall(name="find_flight", arguments={"to": "Rome", "seats": 2}),),
         latency_ms=1200,
         tokens=TokenTotals(input=900, output=30),
+        steps=(ModelStep(span="b"), ModelStep(span="c")),
+        span="a",
     )
     second = TurnContent(user="Thanks.", answer=None, missing=True, expected_answer="Welcome.")
     span = RunSpan(id="a", name="invoke_agent", kind="agent", start_ms=0, ms=1200)
     asked = RunSpan(
         id="b", name="chat", kind="model", start_ms=0, ms=800, parent="a", model="small-1"
     )
+    answered = replace(asked, id="c", start_ms=840, ms=360)
     return replace(
         RunContent(
             turns=(first, second),
-            spans=(asked, span),
+            spans=(asked, answered, span),
             latency_ms=1200,
             tokens=TokenTotals(input=900, output=30),
             cost_usd=0.002,
@@ -245,6 +252,14 @@ def lost_report() -> Report:
     result = make_result("skipped", None, case="by_plane", reason="no flights")
     good, bad = make_run("There is no flight to Rome.", "Rome"), make_run("Sorry, no.", "Rome")
     return _compare_runs("by_plane", result, bad, good, trend)
+
+
+def slower_steps_report() -> Report:
+    """A case of which the baseline has one model call less, and the others took half the time."""
+    now = make_run("There is no flight to Rome.", "Rome")
+    spans = tuple(replace(each, id=f"old {each.id}", ms=each.ms / 2) for each in now.spans[1:])
+    result = make_result("passed", 1.0, case="by_air")
+    return _compare_runs("by_air", result, now, replace(now, spans=spans), make_trend())
 
 
 def removed_report() -> Report:

@@ -37,6 +37,7 @@ from tests.reports.html.pages import (
     other_tool_report,
     page_of,
     removed_report,
+    slower_steps_report,
     transcript_report,
     wide_report,
 )
@@ -665,6 +666,16 @@ def _unfold(page: Browser) -> None:
     page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
 
+def _open_span(page: Browser, index: int) -> dict[str, str]:
+    """Open a span by the keyboard and return what it shows."""
+    span = f"document.querySelectorAll('.timeline details')[{index}]"
+    page.run(f"{span}.querySelector('summary').focus()")
+    page.press("Enter")
+    page.wait(f"{span}.open")
+    parts = page.run(f"[...{span}.querySelectorAll('dt, dd')].map((each) => each.innerText)")
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
 def _choose(page: Browser, key: str, value: str) -> None:
     page.run(
         f"(() => {{ const list = document.getElementById('choose-{key}');"
@@ -682,7 +693,24 @@ class TestCase:
         assert page.texts(".result") == ['result\n\u2192 {"flights": []}']
         assert page.texts(".pane h3") == ["Expected", "This run", "Expected", "This run"]
         assert page.texts(".turn .pill") == ["Missing in this run"]
-        assert page.texts(".span .name")[-2:] == ["invoke_agent", "chat small-1"]
+
+    def test_spans_open_to_show_their_input_and_output(self, show: Show) -> None:
+        page = show(conversation_report(), "#/case/to_rome")
+        asked = {"User": "A flight to Rome, please."}
+        call = '{\n  "to": "Paris",\n  "seats": 2\n}'
+        names = page.texts(".timeline summary .name")
+        assert names == ["invoke_agent", "chat small-1", "chat small-1"]
+        assert [_open_span(page, index) for index in range(3)] == [
+            {**asked, "Answer": "Sorry, no."},
+            {**asked, "Call of find_flight": call},
+            {"Result of find_flight": '{\n  "flights": []\n}', "Answer": "Sorry, no."},
+        ]
+
+    def test_duration_of_each_span_is_compared_with_the_baseline(self, show: Show) -> None:
+        page = show(slower_steps_report(), "#/case/by_air")
+        changes = [" ".join(each.split()) for each in page.texts(".span .amounts")]
+        assert changes == ["1.2 s", "up \u25b2 600 ms 1.2 s", "up \u25b2 620 ms 800 ms", "360 ms"]
+        assert page.run("document.querySelectorAll('.timeline summary i.ghost').length") == 2
 
     def test_references_are_cycled_by_key_and_kept_in_address(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/by_train")
