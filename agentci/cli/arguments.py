@@ -257,6 +257,14 @@ def _add_record(commands: _Commands) -> None:
         help="regular expression for text to replace by *** in the recording, in addition to keys",
     )
     record.add_argument(
+        "--answer",
+        choices=("model", "stdout"),
+        metavar="model|stdout",
+        help="what the answer of a case is: the model's, or what the command prints to stdout. "
+        "Default: the model's, with a warning if the command prints another; of a --replay, as "
+        "recorded.",
+    )
+    record.add_argument(
         "--no-injection",
         action="store_true",
         help="do not inject telemetry into Python and Node.js programs",

@@ -234,6 +234,7 @@ def _evaluator_fetch(options: Options, session: Session) -> int:
 
 def _record(options: Options, session: Session) -> int:
     from agentci.cli.commands.record import RecordOptions, record_agent
+    from agentci.record.printed_answer import ANSWER_SOURCES
     from agentci.record.replay import REPLAY_MODES
 
     given = RecordOptions(
@@ -246,6 +247,7 @@ def _record(options: Options, session: Session) -> int:
         requests=_get_text(options, "requests"),
         is_injected=not options["no_injection"],
         timeout=_get_text(options, "timeout"),
+        answer=next((each for each in ANSWER_SOURCES if each == options["answer"]), None),
         replay=next((mode for mode in REPLAY_MODES if mode == options["replay"]), None),
     )
     return record_agent(given, os.environ, session)

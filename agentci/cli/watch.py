@@ -82,7 +82,7 @@ def _run_once(
     arguments: Sequence[str], environ: Mapping[str, str], interruption: Interruption
 ) -> None:
     command = [sys.executable, "-P", "-m", "agentci", *arguments]
-    running = UserCommand(command, environ, stdin=None, output=None)
+    running = UserCommand(command, environ, stdin=None, output=None, errors=None)
     while running.wait(POLL_SECONDS) is None:
         if interruption.is_requested():
             running.stop()

@@ -34,7 +34,8 @@ class UserCommand:
         command: program and arguments.
         environment: all its environment variables.
         stdin: what it reads; None to share the stdin of this process.
-        output: where stdout and stderr go; None to share those of this process.
+        output: where stdout goes; None to share that of this process.
+        errors: where stderr goes; None to share that of this process.
 
     Raises:
         InputError: it cannot be started.
@@ -47,6 +48,7 @@ class UserCommand:
         *,
         stdin: IO[bytes] | None,
         output: IO[bytes] | None,
+        errors: IO[bytes] | None,
     ) -> None:
         # A group of its own would lose the terminal.
         self._has_group = stdin is not None or not os.isatty(0)
@@ -56,7 +58,7 @@ class UserCommand:
                 env={**environment},
                 stdin=stdin,
                 stdout=output,
-                stderr=output,
+                stderr=errors,
                 process_group=0 if self._has_group else None,
             )
         except (OSError, ValueError) as error:

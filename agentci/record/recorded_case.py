@@ -21,6 +21,7 @@ from agentci.config.yaml_nodes import MappingNode, SequenceNode, find_first, pla
 from agentci.errors import InputError, RecordingError
 from agentci.model.trace import RunSpan, Trace, Turn
 from agentci.model.values import Json, Place, Problem, replace
+from agentci.record.printed_answer import list_marks
 from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.recordings.json_documents import read_documents
 from agentci.recordings.registry import read_recording
@@ -232,6 +233,7 @@ class TraceSummary(Struct, frozen=True, kw_only=True):
         cases: number of cases that `agentci run` makes of the traces by default.
         missing: why no turn can be evaluated; empty if one can.
         warnings: of reading it.
+        answers: of the turns that have one.
         content: tool calls with arguments, and answers, sorted.
         has_tokens: whether tokens were counted.
     """
@@ -243,6 +245,7 @@ class TraceSummary(Struct, frozen=True, kw_only=True):
     complete_turns: int = 0
     missing: str = NO_ACTIVITY
     warnings: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
     content: tuple[str, ...] = ()
     has_tokens: bool = False
 
@@ -283,6 +286,8 @@ def _read_lines(lines: Iterable[str]) -> tuple[list[Trace], int]:
 
 def are_equal_runs(one: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether two recordings are equal as agentci reads them, apart from ids and times."""
+    if list_marks(one) != list_marks(other):
+        return False
     try:
         found, known = _read_lines(one), _read_lines(other)
     except RecordingError:
@@ -336,6 +341,7 @@ def summarize_traces(traces: Sequence[Trace], *, cases: int = 1) -> TraceSummary
         complete_turns=len(complete),
         missing="" if complete and not reasons else missing,
         warnings=tuple(warning for trace in traces for warning in trace.warnings),
+        answers=tuple(turn.final_text for turn in turns if turn.final_text),
         content=tuple(sorted(text for turn in turns for text in _list_content(turn))),
         has_tokens=any(trace.usage is not None for trace in traces),
     )

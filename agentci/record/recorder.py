@@ -45,6 +45,13 @@ from agentci.record.otlp_receiver import (
     drop_signal_variables,
     make_export_variables,
 )
+from agentci.record.printed_answer import (
+    MAX_PRINTED_BYTES,
+    AnswerSource,
+    describe_other_answer,
+    read_printed,
+    set_printed_answer,
+)
 from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
 from agentci.record.recorded_case import (
     MAX_ID,
@@ -57,7 +64,8 @@ from agentci.record.recorded_case import (
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayedCase, ReplayingProxy, find_unset_keys, make_key_variables
 from agentci.record.request_file import format_requests, select_requests
-from agentci.record.write_spans import CaseStamp, mark_incomplete, write_turns
+from agentci.record.write_spans import CaseStamp, mark_incomplete, mark_lines, write_turns
+from agentci.recordings.telemetry import semconv
 
 INPUT_VARIABLE: Final = "AGENTCI_INPUT"
 CASE_VARIABLE: Final = "AGENTCI_CASE"
@@ -92,6 +100,8 @@ class RecordOrder:
         redactor: removes keys.
         recorded: requests to answer from an earlier recording, by file name of the case; None to
             call the models.
+        answers: what the answer is, by id of a case; the model's by default, with a warning if
+            the command prints another.
         fallback: whether requests that are not in that recording go to the models.
         shares_terminal: whether a single command without an input keeps stdin and the terminal.
         is_injected: whether code is injected that sends the spans of installed instrumentation.
@@ -107,6 +117,7 @@ class RecordOrder:
     environ: Mapping[str, str] = field(repr=False)
     redactor: RecordingRedactor
     recorded: Mapping[str, ReplayedCase] | None = None
+    answers: Mapping[str, AnswerSource] = field(default_factory=dict)
     fallback: bool = False
     shares_terminal: bool = True
     is_injected: bool = True
@@ -158,6 +169,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         lacks_input: whether the case has no input.
         is_input_unread: whether the command has no ``{input}``, and read nothing from stdin.
         output: end of what the command printed, if it was captured.
+        other_answer: that the command printed something else than the model answered; else empty.
     """
 
     case: str
@@ -181,6 +193,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     lacks_input: bool = False
     is_input_unread: bool = False
     output: str = ""
+    other_answer: str = ""
     seconds: float = 0.0
 
     @property
@@ -249,6 +262,14 @@ def _make_replay(
         return None
     fallback = proxy if order.fallback else None
     return ReplayingProxy(order.recorded, fallback, log, order.redactor, order.report)
+
+
+class _Streams(NamedTuple):
+    """What a command reads and writes; None to share it with this process."""
+
+    stdin: IO[bytes] | None = None
+    output: IO[bytes] | None = None
+    errors: IO[bytes] | None = None
 
 
 class _Sources(NamedTuple):
@@ -323,19 +344,25 @@ class _Recorder:
         with (
             tempfile.TemporaryFile() as stdin,
             tempfile.TemporaryFile() as output,
+            tempfile.TemporaryFile() as errors,
             tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as folder,
         ):
             stdin.write((case.input or "").encode("utf-8", "surrogateescape"))
             stdin.seek(0)
             shared = self._order.shares_terminal and self._is_single
-            streams = (None, None) if shared else (stdin, output)
-            end = self._run_command(case, folder, *streams)
-            tail = self._order.redactor.redact(_read_tail(output))
+            streams = _Streams() if shared else _Streams(stdin, output, errors)
+            end = self._run_command(case, folder, streams)
+            redact = self._order.redactor.redact
+            # What was written last, such as the message of a crash, is the end.
+            written = sorted((output, errors), key=lambda one: os.fstat(one.fileno()).st_mtime_ns)
+            tail = redact("".join(map(_read_tail, written)))
+            printed = None if shared else read_printed(output)
             # The command moves the position of the file that it shares.
             is_stdin_unread = not os.lseek(stdin.fileno(), 0, os.SEEK_CUR)
             self._injected.add_files(case.id, Path(folder))
         seconds = time.monotonic() - started
-        found = self.collect(case, end, output=tail, seconds=seconds)
+        printed = None if printed is None else redact(printed)
+        found = self.collect(case, end, output=tail, printed=printed, seconds=seconds)
         has_place = any(INPUT_PLACE in word for word in self._order.command)
         is_unread = bool(case.input) and is_stdin_unread and not has_place
         lacks_input = bool(case.id) and case.input is None
@@ -348,14 +375,16 @@ class _Recorder:
         """Whether there is one case without an input, whose command keeps the terminal."""
         return len(self._order.cases) == 1 and self._order.cases[0].input is None
 
-    def _run_command(
-        self, case: RecordCase, folder: str, stdin: IO[bytes] | None, output: IO[bytes] | None
-    ) -> CommandEnd:
+    def _run_command(self, case: RecordCase, folder: str, streams: "_Streams") -> CommandEnd:
         words = [word.replace(INPUT_PLACE, case.input or "") for word in self._order.command]
         if case.input is None:
             words = list(self._order.command)
         command = UserCommand(
-            words, self._make_environment(case, folder), stdin=stdin, output=output
+            words,
+            self._make_environment(case, folder),
+            stdin=streams.stdin,
+            output=streams.output,
+            errors=streams.errors,
         )
         started = shown = time.monotonic()
         limit = self._order.timeout
@@ -400,9 +429,15 @@ class _Recorder:
         *,
         is_started: bool = True,
         output: str = "",
+        printed: str | None = None,
         seconds: float = 0.0,
     ) -> RecordedCase:
-        """Return what has been recorded of a case so far."""
+        """Return what has been recorded of a case so far.
+
+        Args:
+            output: end of what the command printed to stdout and stderr.
+            printed: to stdout; None if it was not captured, or is too long.
+        """
         parsed = list(parse_exchanges(self._log.list_exchanges(case.id)))
         exchanges = [one for one in parsed if one.api is not other_requests]
         others = [one for one in parsed if one.api is other_requests]
@@ -428,6 +463,11 @@ class _Recorder:
         failure = self._describe_failure(failed[-1]) if failed else ""
         reason = misses[0] if misses else ""
         reason = reason or _find_incomplete_reason(case, end, output, summary, failure)
+        lines, missing, other_answer = self._choose_answer(
+            case.id, lines, printed, [] if reason else summary.answers
+        )
+        if missing:
+            reason, summary = missing, replace(summary, missing=missing)
         if not is_started:
             reason = "it was not started"
         incomplete = _format_incomplete(reason) if reason else ""
@@ -454,8 +494,31 @@ class _Recorder:
             asked=find_asked_input(case.input, exchanges),
             question=redact(turns[0].question) if turns else "",
             output=output,
+            other_answer=other_answer,
             seconds=seconds,
         )
+
+    def _choose_answer(
+        self, case: str, lines: Sequence[str], printed: str | None, answers: Sequence[str]
+    ) -> tuple[tuple[str, ...], str, str]:
+        """Note in lines what a command printed, as the answer or with a warning.
+
+        Args:
+            printed: as for ``collect``.
+            answers: of the model; none if the case is not complete.
+
+        Returns:
+            The lines, why there is no answer, and that the command printed another one.
+        """
+        source, other, missing = self._order.answers.get(case), "", ""
+        if source == "stdout" and answers:
+            missing = _find_missing_answer(printed)
+            lines = lines if missing else set_printed_answer(lines, (printed or "").strip())
+        elif source is None and printed:
+            other = describe_other_answer(printed, answers)
+        marks = {semconv.ANSWER_SOURCE: source or "", semconv.WARNINGS: other}
+        marked = mark_lines(lines, {name: text for name, text in marks.items() if text})
+        return marked, missing, other
 
     def _describe_failure(self, exchange: Exchange) -> str:
         error = exchange.error
@@ -531,6 +594,13 @@ def _find_incomplete_reason(
     if ending and (case.id or reasons):
         reasons.append(f"the command {ending}{printed}")
     return ", and ".join(reasons)
+
+
+def _find_missing_answer(printed: str | None) -> str:
+    """Return why what a command printed is not its answer; empty if it is."""
+    if printed is None:
+        return f"the command printed more than {MAX_PRINTED_BYTES // 1024**2} MiB to stdout"
+    return "" if printed.strip() else "the command printed nothing to stdout (--answer)"
 
 
 def _format_incomplete(reason: str) -> str:

@@ -12,6 +12,7 @@ from agentci._util.files import make_folder, remove_path, write_file_atomically
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file
 from agentci.errors import InputError
 from agentci.record.apis.model_api import get_object, get_objects, parse_body
+from agentci.record.printed_answer import ANSWER_SOURCES, AnswerSource, list_marks
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import name_failed_recording
 from agentci.recordings.telemetry import semconv
@@ -77,6 +78,15 @@ class EarlierRecording:
     def select(self, case: str) -> list[str]:
         """Return the lines of a case."""
         return [line for line, cases in zip(self._lines, self._cases, strict=True) if case in cases]
+
+    def list_answer_sources(self) -> dict[str, AnswerSource]:
+        """Return what the answers of its cases are, where the user chose that."""
+        found: dict[str, AnswerSource] = {}
+        for line, cases in zip(self._lines, self._cases, strict=True):
+            named = {text for key, text in list_marks([line]) if key == semconv.ANSWER_SOURCE}
+            for source in ANSWER_SOURCES:
+                found |= dict.fromkeys(cases if source in named else (), source)
+        return found
 
     def select_others(self, cases: Iterable[str], *, named: bool = False) -> list[str]:
         """Return the lines of other cases.

@@ -107,6 +107,14 @@ def mark_incomplete(
     return tuple(dumps_compact(redact(stamp_resources(one, attributes))) for one in found)
 
 
+def mark_lines(lines: Sequence[str], attributes: Mapping[str, str]) -> tuple[str, ...]:
+    """Set attributes on all resources in lines of OTLP JSON."""
+    if not attributes:
+        return tuple(lines)
+    documents = (parse_body(line.encode()) or {} for line in lines)
+    return tuple(dumps_compact(stamp_resources(one, attributes)) for one in documents)
+
+
 def _make_question(stamp: CaseStamp, seed: bytes) -> Iterator[Json]:
     """Make the span of a turn with a question and without a model call."""
     writer = _TraceWriter(seed, 0, "")

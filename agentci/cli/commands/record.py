@@ -26,8 +26,10 @@ from agentci._util.workspace import (
 )
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
+from agentci.model.trace import OTHER_OUTPUT
 from agentci.model.values import Problem, replace
 from agentci.record.otlp_receiver import TOO_MANY_SPANS
+from agentci.record.printed_answer import AnswerSource
 from agentci.record.recorded_case import (
     OWN_ID_HINT,
     RecordCase,
@@ -93,6 +95,10 @@ NO_INPUT_HINT: Final = (
 )
 NO_ANSWER_HINT: Final = "check that the agent ends with an answer of the model"
 ONE_CASE_HINT: Final = "with --case ID, a recording keeps its other cases"
+ANSWER_HINT: Final = (
+    "--answer stdout records what the command prints, --answer model drops this warning"
+)
+PRINT_HINT: Final = "print only the answer, or leave out --answer stdout"
 FEWER_CASES_HINT: Final = "record fewer cases at once"
 
 
@@ -107,6 +113,8 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
         is_injected: whether Python and Node programs also send the spans of what is installed.
         replay: how to answer from that folder; None to ask the models and write it.
         timeout: seconds after which a case is stopped, as text; empty for no limit.
+        answer: what the answer of a case is; None for that of the model, with a warning if the
+            command prints another, or as it was recorded before a replay.
     """
 
     command: tuple[str, ...]
@@ -119,6 +127,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
     is_injected: bool = True
     replay: ReplayMode | None = None
     timeout: str = ""
+    answer: AnswerSource | None = None
 
 
 class Recording(Struct, frozen=True, kw_only=True):
@@ -197,6 +206,7 @@ def make_recording(
         environ=environ,
         redactor=redactor,
         recorded=recorded,
+        answers=_find_answer_sources(options, cases, earlier),
         fallback=options.replay == "fallback",
         shares_terminal=shares_terminal,
         is_injected=options.is_injected,
@@ -232,6 +242,15 @@ def make_recording(
     )
 
 
+def _find_answer_sources(
+    options: RecordOptions, cases: Sequence[RecordCase], earlier: EarlierRecording
+) -> Mapping[str, AnswerSource]:
+    """Return what the answer of each case is, as the user chose now or before a replay."""
+    if options.answer is None:
+        return {} if options.replay is None else earlier.list_answer_sources()
+    return {case.id: options.answer for case in cases}
+
+
 def _check_command(options: RecordOptions) -> None:
     """Check that there is a command, and an input for its ``{input}``.
 
@@ -247,6 +266,9 @@ def _check_command(options: RecordOptions) -> None:
     if mistaken := _find_mistaken_placeholder(options):
         message = f"unknown placeholder `{mistaken}` in the command"
         raise InputError.from_message(message, hint=f"did you mean `{INPUT_PLACE}`?")
+    if options.answer == "stdout" and not options.cases:
+        message = "--answer stdout needs cases, as a process may print several answers"
+        raise InputError.from_message(message, hint="add --cases FILE")
     if not options.cases and any(INPUT_PLACE in word for word in options.command):
         message = f"`{INPUT_PLACE}` in the command needs cases"
         hint = f"add --cases FILE, or write the input itself instead of `{INPUT_PLACE}`"
@@ -344,6 +366,8 @@ def _show_recording(
     problems = "".join(_format_problems(*each, outputs) for each in _list_problems(found))
     ignored = (escape_for_log_line(format_problem(each)) for each in _find_ignored_inputs(found))
     problems += "".join(f"{line}\n" for line in ignored)
+    if others := [each for each in found if each.other_answer]:
+        problems += f"{escape_for_log_line(format_problem(_make_answer_warning(others)))}\n"
     if removed:
         names = ", ".join(truncate_list(removed, MAX_NAMES))
         message = f"{file} no longer has {format_count(len(removed), 'recorded case')}: {names}"
@@ -377,7 +401,12 @@ def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCas
             raise InputError.from_message(message, hint=OWN_ID_HINT)
         found |= {case.id: case for case in read}
     files = ", ".join(options.cases)
-    return choose_cases(tuple(found.values()), options.case_ids, file=files)
+    chosen = choose_cases(tuple(found.values()), options.case_ids, file=files)
+    lacking = next((case.id for case in chosen if not case.input), None)
+    if options.answer == "stdout" and lacking is not None:
+        message = f"--answer stdout needs cases with an input, and {quote_name(lacking)} has none"
+        raise InputError.from_message(message, hint="leave it out, or add its `input`")
+    return chosen
 
 
 def _check_cases_file(path: ResolvedPath, given: str) -> None:
@@ -500,6 +529,14 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
     return (Problem(message=message, hint=ADD_INPUT_HINT, severity="warning"),)
 
 
+def _make_answer_warning(found: Sequence[RecordedCase]) -> Problem:
+    """Make the warning about the cases whose command printed something else than the model."""
+    more = f" ({format_count(len(found) - 1, 'more case')})" if len(found) > 1 else ""
+    name = f"case {found[0].case}: " if found[0].case else ""
+    message = f"{name}{found[0].other_answer}{more}"
+    return Problem(message=message, hint=ANSWER_HINT, severity="warning")
+
+
 def _explain_crash(found: RecordedCase) -> str:
     """Return what may help a command that failed before it called a model."""
     hints: list[str] = []
@@ -529,6 +566,8 @@ def _explain(found: RecordedCase) -> str:
 
 def _explain_turns(found: RecordedCase) -> str:
     hint = NO_INPUT_HINT if found.lacks_input and not found.question else NO_ANSWER_HINT
+    if found.summary.missing.startswith(OTHER_OUTPUT):
+        hint = PRINT_HINT
     if found.summary.missing == TOO_MANY_SPANS:
         hint = FEWER_CASES_HINT
     return f"{found.summary.missing}; {hint}"

@@ -330,7 +330,7 @@ def _convert_views(
         id=first.id,
         key=key,
         conversation=find_conversation_id(trees),
-        turns=tuple(map(_make_turn, partial_turns, uses)),
+        turns=_use_printed_answer(list(map(_make_turn, partial_turns, uses)), trees),
         place=Place(file=first.file, line=first.line),
         eval_case_id=next((tree.eval_case_id for tree in trees if tree.eval_case_id), None),
         asked=next((tree.asked for tree in trees if tree.asked), ""),
@@ -423,6 +423,20 @@ def _make_turn(turn: PartialTurn, uses: Sequence[tool_calls.ToolInvocation]) -> 
         start=turn.start or None,
         duration_ms=_measure_milliseconds(turn.start, turn.end),
     )
+
+
+def _use_printed_answer(turns: Sequence[Turn], trees: Sequence[SpanTree]) -> tuple[Turn, ...]:
+    """Replace the last answer of the model by what the command printed, if that is recorded."""
+    printed = next((tree.printed_answer for tree in trees if tree.printed_answer), "")
+    if not turns or not printed:
+        return tuple(turns)
+    texts = [each for each in turns[-1].answer_parts if each != printed]
+    last = replace(
+        turns[-1],
+        answer_parts=(printed,),
+        intermediate_texts=(*turns[-1].intermediate_texts, *texts),
+    )
+    return (*turns[:-1], last)
 
 
 def _format_empty_span(turn_spans: TurnSpans) -> str:

@@ -46,6 +46,11 @@ EVAL_CASE_ID: Final = "agentevals.eval.case.id"
 RECORDED_RUN: Final = "agentci.case.run"
 ASKED: Final = "agentci.case.asked"
 INCOMPLETE: Final = "agentci.case.incomplete"
+# Also of the resource: warnings about the run, one per line, and where its answer is from, if the
+# user chose that. Of a root span: what the command printed as the answer.
+WARNINGS: Final = "agentci.case.warnings"
+ANSWER_SOURCE: Final = "agentci.case.answer_source"
+PRINTED_ANSWER: Final = "agentci.answer"
 # Of a tool span from `agentci record`: "unknown" if messages do not say whether the tool failed.
 TOOL_STATUS: Final = "agentci.tool.status"
 ERROR_TYPE: Final = "error.type"
@@ -105,7 +110,7 @@ RESOURCE_ATTRIBUTES: Final = AttributeNames(
     frozenset(
         {
             *(SESSION_NAME, CONVERSATION_ID, SESSION_ID),
-            *(EVAL_CASE_ID, RECORDED_RUN, ASKED, INCOMPLETE),
+            *(EVAL_CASE_ID, RECORDED_RUN, ASKED, INCOMPLETE, WARNINGS),
         }
     ),
 )
@@ -139,6 +144,7 @@ SPAN_ATTRIBUTES: Final = AttributeNames(
         EVAL_CASE_ID,
         ERROR_TYPE,
         TOOL_STATUS,
+        PRINTED_ANSWER,
         OPERATION_COST,
         MCP_METHOD,
         MCP_TOOL_NAME,

@@ -248,6 +248,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
         asked, recorded_run, incomplete: as in ``Trace.asked``, ``Trace.recorded_run`` and
             ``Trace.not_captured``, from the first resource
             of a recording by `agentci record`; else empty.
+        printed_answer: what the command printed as the answer, if that is recorded; else empty.
     """
 
     id: str
@@ -259,6 +260,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
     eval_case_id: str | None = None
     asked: str = ""
     recorded_run: str = ""
+    printed_answer: str = ""
     incomplete: str = ""
 
 
@@ -357,13 +359,23 @@ def _make_tree(trace_id: str, parts: _TraceParts, rejections: Sequence[str], fil
         id=trace_id,
         spans=tuple(sorted(parts.spans.values(), key=lambda span: (span.start, span.id))),
         logs=tuple(parts.logs),
-        warnings=(*parts.warnings, *rejections),
+        warnings=(
+            *parts.warnings,
+            *rejections,
+            *_get_text(resource, semconv.WARNINGS).splitlines(),
+        ),
         file=file,
         eval_case_id=eval_case_id,
         asked=_get_text(resource, semconv.ASKED),
+        printed_answer=_find_printed_answer(parts.spans.values()),
         recorded_run=_get_text(resource, semconv.RECORDED_RUN),
         incomplete=_get_text(resource, semconv.INCOMPLETE),
     )
+
+
+def _find_printed_answer(spans: Iterable[Span]) -> str:
+    found = (_get_text(span.attributes, semconv.PRINTED_ANSWER) for span in spans)
+    return next(filter(None, found), "")
 
 
 def _get_text(resource: Mapping[str, Json], name: str) -> str:

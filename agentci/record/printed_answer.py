@@ -1,0 +1,186 @@
+"""What the command of a case prints to stdout: its answer, or compared with the model's."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, Final, Literal, TypeAlias
+
+from agentci._util.text.escape import remove_control
+from agentci._util.text.json_text import dumps_compact
+from agentci._util.text.truncate import short
+from agentci.model.trace import OTHER_OUTPUT
+from agentci.model.values import Json, JsonObject
+from agentci.record.apis.model_api import get_object, get_objects, get_text, parse_body
+from agentci.recordings.telemetry import semconv
+
+# What the answer of a case is: what the model answered, or what the command printed.
+AnswerSource: TypeAlias = Literal["model", "stdout"]
+ANSWER_SOURCES: Final[tuple[AnswerSource, ...]] = ("model", "stdout")
+MAX_PRINTED_BYTES: Final = 1024**2
+MAX_SHOWN: Final = 80
+# Of the words before a difference.
+MAX_COMMON: Final = 20
+
+# A line of a log: with a level or a time in front, or as an object with a level.
+_LOG_LINE: Final = re.compile(
+    r"""\s*\[?(?:\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR"""
+    r"""|CRITICAL|FATAL)\b)|\s*\{.*"(?:level|levelname|severity|log\.level)"\s*:""",
+    re.IGNORECASE,
+)
+_JSON_ESCAPE: Final = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|([nrtbf])|(["'\\/]))""")
+# Words and numbers, without marks of Markdown, borders and line breaks; `-5` and `1.5` stay whole.
+_TOKEN_CHARACTERS: Final = re.compile(
+    r"(?<=\d)[.,](?=\d)|(?<![^\s(\[=:$€£])-(?=[$€£]?\d)|[^\W_]|[%$€£]"
+)
+_LINK_TARGET: Final = re.compile(r"\]\([^)\s]*\)")
+_FENCE: Final = re.compile(r"^\s*```.*$", re.MULTILINE)
+_BORDER: Final = re.compile(r"[\u2500-\u257f|]")
+
+
+def read_printed(stdout: IO[bytes]) -> str | None:
+    """Read what a command printed, without escape codes; None if it is too long."""
+    stdout.seek(0)
+    content = stdout.read(MAX_PRINTED_BYTES + 1)
+    if len(content) > MAX_PRINTED_BYTES:
+        return None
+    return remove_control(content.decode("utf-8", "replace"))
+
+
+def describe_other_answer(printed: str, answers: Sequence[str]) -> str:
+    """Describe that a command printed something else than the model answered; else empty.
+
+    A command that prints nothing, or only a log, gives its answer elsewhere. Of several turns, one
+    may be that of a router or a summary, so one printed answer is enough.
+
+    Args:
+        answers: of the turns.
+    """
+    shown = [line for line in printed.splitlines() if not _LOG_LINE.match(line)]
+    text = " ".join(" ".join(shown).split())
+    if not text or not answers or any(contains_answer(printed, each) for each in answers):
+        return ""
+    answer = " ".join(answers[-1].split())
+    found, expected = show_difference(text, answer)
+    return f"{OTHER_OUTPUT} `{found}`, not the model's answer `{expected}`, which is evaluated"
+
+
+def show_difference(one: str, other: str) -> tuple[str, str]:
+    """Shorten two texts so that the first difference is in both."""
+    pairs = enumerate(zip(one, other, strict=False))
+    end = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    start = one.rfind(" ", 0, max(0, end - MAX_COMMON)) + 1
+    omitted = "\N{HORIZONTAL ELLIPSIS}" if start else ""
+    found, expected = (
+        short(f"{omitted}{text[start:]}".replace("`", "'"), MAX_SHOWN) for text in (one, other)
+    )
+    return found, expected
+
+
+def contains_answer(printed: str, answer: str) -> bool:
+    """Return whether a text contains an answer, however it is wrapped, escaped or rendered.
+
+    Of an answer that is JSON, a part is enough, as programs print what they take from it.
+    """
+    texts = [_fold(printed), _fold(_unescape(printed))]
+    forms = [form for each in (answer, _render(answer)) if (form := _fold(each))]
+    if not forms:
+        return "".join(answer.split()) in "".join(printed.split())
+    if any(form in text for form in forms for text in texts):
+        return True
+    parts = [_fold(each) for each in _list_texts(answer)]
+    if any(part and part in text for part in parts for text in texts):
+        return True
+    # The cells of a table are wrapped beside each other.
+    return bool(_BORDER.search(printed)) and _count(_render(answer)) <= _count(printed)
+
+
+def _fold(text: str) -> str:
+    return "".join(_TOKEN_CHARACTERS.findall(text)).casefold()
+
+
+def _count(text: str) -> Counter[str]:
+    return Counter(filter(None, (_fold(each) for each in re.split(r"[\s|\u2500-\u257f]+", text))))
+
+
+def _render(answer: str) -> str:
+    """Drop what a renderer of Markdown does not show as text."""
+    return _FENCE.sub("", _LINK_TARGET.sub("]", answer))
+
+
+def _unescape(text: str) -> str:
+    def replace_escape(match: re.Match[str]) -> str:
+        number, space, mark = match.groups()
+        return chr(int(number, 16)) if number else mark or (" " if space else "")
+
+    return _JSON_ESCAPE.sub(replace_escape, text)
+
+
+def _list_texts(answer: str) -> Iterator[str]:
+    """Yield the texts and numbers in an answer that is a JSON object or list."""
+    text = answer.strip().removeprefix("```json").removesuffix("```").strip()
+    if text[:1] not in ("{", "["):
+        return
+    document = parse_body(b'{"answer":%s}' % text.encode("utf-8", "replace"))
+    yield from _walk((document or {}).get("answer"))
+
+
+def _walk(value: Json) -> Iterator[str]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _walk(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _walk(each)
+    elif isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool)):
+        yield value if isinstance(value, str) else json.dumps(value)
+
+
+def set_printed_answer(lines: Sequence[str], answer: str) -> tuple[str, ...]:
+    """Set what a command printed as the answer of the last trace in lines of OTLP JSON."""
+    documents = [parse_body(line.encode()) or {} for line in lines]
+    spans = [span for document in documents for span in _list_spans(document)]
+    known = {get_text(span, "spanId") for span in spans}
+    roots = [span for span in spans if get_text(span, "parentSpanId") not in known]
+    if not roots:
+        return tuple(lines)
+    last = max(roots, key=lambda span: int(str(span.get("startTimeUnixNano") or 0)))
+    chosen = get_text(last, "traceId"), get_text(last, "spanId")
+    added: Json = {"key": semconv.PRINTED_ANSWER, "value": {"stringValue": answer}}
+
+    def change(span: JsonObject) -> JsonObject:
+        if (get_text(span, "traceId"), get_text(span, "spanId")) != chosen:
+            return span
+        return {**span, "attributes": [*get_objects(span, "attributes"), added]}
+
+    return tuple(dumps_compact(_change_spans(document, change)) for document in documents)
+
+
+def list_marks(lines: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """List what a recording notes of the answers of its cases: warnings, and what they are."""
+    found: set[tuple[str, str]] = set()
+    for line in lines:
+        for batch in get_objects(parse_body(line.encode()) or {}, "resourceSpans"):
+            for each in get_objects(get_object(batch, "resource"), "attributes"):
+                if (key := get_text(each, "key")) in (semconv.WARNINGS, semconv.ANSWER_SOURCE):
+                    found.add((key, get_text(get_object(each, "value"), "stringValue")))
+    return frozenset(found)
+
+
+def _list_spans(document: JsonObject) -> Iterator[JsonObject]:
+    for batch in get_objects(document, "resourceSpans"):
+        for group in get_objects(batch, "scopeSpans"):
+            yield from get_objects(group, "spans")
+
+
+def _change_spans(document: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
+    if "resourceSpans" not in document:
+        return document
+    batches: list[Json] = []
+    for batch in get_objects(document, "resourceSpans"):
+        groups: list[Json] = [
+            {**group, "spans": [change(span) for span in get_objects(group, "spans")]}
+            for group in get_objects(batch, "scopeSpans")
+        ]
+        batches.append({**batch, "scopeSpans": groups})
+    return {**document, "resourceSpans": batches}

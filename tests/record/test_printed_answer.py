@@ -1,0 +1,198 @@
+"""What a command prints, as the answer of its case or compared with the model's answer."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentci.record.printed_answer import MAX_PRINTED_BYTES, contains_answer, describe_other_answer
+from examples.agents.mock_model import MockModel, mock_model
+from tests.helpers.support import run_agentci
+from tests.record.recorded import AGENT, KEY, OUT, read_traces, record
+
+ANSWER = (
+    "**It is sunny** in [Oslo](https://oslo.example/weather): 19.99 EUR, -5 °C, 20%.\n\n- Enjoy!"
+)
+
+
+@pytest.fixture
+def model() -> Iterator[MockModel]:
+    with mock_model() as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        pytest.param(ANSWER, id="as it is"),
+        pytest.param(f"INFO start\nAnswer: {ANSWER}\ndone", id="among others"),
+        pytest.param(json.dumps({"answer": ANSWER}), id="as JSON"),
+        pytest.param("It is sunny in Oslo: 19.99\nEUR, -5 °C, 20%.\n\n • Enjoy!", id="rendered"),
+        pytest.param(
+            "╭── Agent ──╮\n│ It is     │\n│ sunny in  │\n│ Oslo:     │\n│ 19.99     │\n"
+            "│ EUR, -5   │\n│ °C, 20%.  │\n│ • Enjoy!  │\n╰───────────╯",
+            id="in a box",
+        ),
+        pytest.param(
+            "│ It is sunny │ 19.99 EUR,   │\n│ in Oslo:    │ -5 °C, 20%.  │\n│ Enjoy!      │",
+            id="in a table",
+        ),
+    ],
+)
+def test_answer_is_found_however_it_is_printed(printed: str) -> None:
+    assert contains_answer(printed, ANSWER)
+    assert describe_other_answer(printed, [ANSWER]) == ""
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        *("It is sunny", "It is rainy in Oslo: 19.99 EUR, -5 °C, 20%. Enjoy!"),
+        "It is sunny in Oslo: 1999 EUR, -5 °C, 20%. Enjoy!",
+        "It is sunny in Oslo: 19.99 EUR, 5 °C, 20%. Enjoy!",
+        "│ It is sunny in Bergen: 19.99 EUR, -5 °C, 20%. Enjoy! │",
+    ],
+)
+def test_other_answer_is_described(printed: str) -> None:
+    assert describe_other_answer(printed, [ANSWER]).startswith("the command printed `")
+
+
+@pytest.mark.parametrize(
+    ("printed", "answers"),
+    [
+        pytest.param("", ["Sunny"], id="nothing"),
+        pytest.param("2026-01-02 03:04:05 INFO asked\n[INFO] ended\n", ["Sunny"], id="a log"),
+        pytest.param('{"level": "info", "msg": "asked"}\n', ["Sunny"], id="a log of JSON"),
+        pytest.param("Sunny", ["Sunny", "summary"], id="one of several turns"),
+        pytest.param("Weather: sunny", ['{"weather": "sunny", "degrees": 20}'], id="parsed JSON"),
+        pytest.param("\N{THUMBS UP SIGN}", ["\N{THUMBS UP SIGN}"], id="no words"),
+        pytest.param("Sunny", [], id="no answer"),
+    ],
+)
+def test_printed_text_has_no_warning(printed: str, answers: list[str]) -> None:
+    assert describe_other_answer(printed, answers) == ""
+
+
+def test_description_shows_the_difference_of_long_texts() -> None:
+    start = "word " * 60
+    description = describe_other_answer(f"{start}rainy", [f"{start}sunny"])
+    assert "word rainy`, not the model's answer `\N{HORIZONTAL ELLIPSIS}" in description
+    assert len(description) < 200
+
+
+def make_project(folder: Path, *, changed: str = "") -> Path:
+    """Write a project with an eval case, and an agent that changes the answer of its model.
+
+    Args:
+        changed: Python expression of what it prints, with ``text`` for the answer of the model.
+    """
+    (folder / "evals.yaml").write_text(
+        "eval_cases:\n- {id: oslo, input: weather in Oslo, answer: It is sunny in Oslo.}\n"
+    )
+    (folder / "agentci.yaml").write_text(
+        f"traces: {OUT}\neval_set: evals.yaml\nevaluators:\n"
+        "- {name: response_match_score, type: builtin, threshold: 0.95}\n"
+    )
+    return change_agent(folder, changed or "text")
+
+
+def change_agent(folder: Path, changed: str) -> Path:
+    program = folder / "agent.py"
+    agent = AGENT.read_text(encoding="utf-8").replace(KEY, "")
+    own = "answer(api, question, history, streamed=streamed), flush=True"
+    assert own in agent
+    program.write_text(
+        agent.replace(own, f"(lambda text: {changed})({own.partition(', flush')[0]})"),
+        encoding="utf-8",
+    )
+    return program
+
+
+CASES = ("--cases", "evals.yaml")
+RAINY = "text.replace('sunny', 'rainy')"
+WARNING = (
+    "the command printed `It is rainy in Oslo.`, not the model's answer `It is sunny in Oslo.`, "
+    "which is evaluated"
+)
+
+
+def test_other_printed_answer_is_a_warning_of_record_and_of_the_gate(
+    tmp_path: Path, model: MockModel
+) -> None:
+    program = make_project(tmp_path)
+    ran = record(tmp_path, model, "chat", "{input}", options=CASES, program=program)
+    assert (ran.code, "warning" in ran.err) == (0, False)
+    change_agent(tmp_path, RAINY)
+    for choice in (list[str](), ["--replay"]):
+        options = [*CASES, *choice]
+        ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
+        assert ran.code == 0
+        assert f"warning: case oslo: {WARNING}; --answer stdout records what the" in ran.err
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == 0
+    results = tmp_path / "agentci-results"
+    texts = [ran.out, (results / "comment.md").read_text(), (results / "report.html").read_text()]
+    # Markdown and JSON in a page escape some characters of the values.
+    assert ["the command printed" in " ".join(text.split()) for text in texts] == [True] * 3
+    assert WARNING in " ".join(ran.out.split())
+    for choice in (["--answer", "model"], ["--replay"]):
+        options = [*CASES, *choice]
+        ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
+        assert (ran.code, "warning" in ran.err) == (0, False)
+    assert "the command printed" not in run_agentci(["run"], cwd=tmp_path).out
+
+
+@pytest.mark.parametrize("api", ["chat", "gemini"])
+def test_printed_answer_is_recorded_evaluated_and_replayed(
+    api: str, tmp_path: Path, model: MockModel
+) -> None:
+    program = make_project(tmp_path)
+    options = (*CASES, "--answer", "stdout")
+    assert record(tmp_path, model, api, "{input}", options=options, program=program).code == 0
+    assert run_agentci(["run"], cwd=tmp_path).code == 0
+    change_agent(tmp_path, RAINY)
+    # The replay keeps the choice of the recording.
+    ran = record(tmp_path, model, api, "{input}", options=(*CASES, "--replay"), program=program)
+    assert (ran.code, "warning" in ran.err) == (0, False)
+    [turn] = [turn for trace in read_traces(tmp_path / OUT) for turn in trace.turns]
+    assert (turn.final_text, turn.intermediate_texts) == (
+        "It is rainy in Oslo.",
+        ("It is sunny in Oslo.",),
+    )
+    assert run_agentci(["run"], cwd=tmp_path).code == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ("''", "the command printed nothing to stdout (--answer)"),
+        (f"'x' * {MAX_PRINTED_BYTES + 1}", "the command printed more than 1 MiB to stdout"),
+    ],
+)
+def test_missing_printed_answer_makes_the_case_incomplete(
+    changed: str, message: str, tmp_path: Path, model: MockModel
+) -> None:
+    program = make_project(tmp_path, changed=changed)
+    options = (*CASES, "--answer", "stdout")
+    ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
+    assert ran.code == 3
+    assert f"no complete turn: {message}; print only the answer, or" in ran.err
+    assert message in run_agentci(["run"], cwd=tmp_path).out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "--answer stdout needs cases, as a process may print several answers"),
+        (["--cases", "cases.yaml"], "--answer stdout needs cases with an input, and 'b' has none"),
+    ],
+)
+def test_printed_answer_needs_cases_with_inputs(
+    options: list[str], message: str, tmp_path: Path, model: MockModel
+) -> None:
+    (tmp_path / "cases.yaml").write_text("cases: [{id: a, input: Hi}, {id: b}]\n")
+    ran = record(tmp_path, model, "chat", options=[*options, "--answer", "stdout"])
+    assert ran.code == 2
+    assert [problem.message for problem in ran.problems] == [message]
+    assert model.requests == []
