@@ -13,21 +13,21 @@ const MAX_NARROW_COLUMNS = 5;
 // More columns are narrower.
 const WIDE_COLUMNS = 5;
 
-const isNarrow = matchMedia('(max-width: 45rem)');
+const isNarrow = matchMedia('screen and (max-width: 45rem)');
 // The verdicts of a case are not beside its conversation: failed ones come before it.
-const isStacked = matchMedia('(max-width: 64rem)');
+const isStacked = matchMedia('screen and (max-width: 64rem)');
 let cursor = -1;
 // The cases of the rows, in order: with groups, a case may have several.
 let listed = [];
 let paintRows = () => {};
-// On paper, all rows are in view.
+// On paper, all rows are in view; without a choice, those of cases that passed as before are left out.
 let isPrinted = false;
 
 function chooseColumns() {
   const most = isNarrow.matches ? MAX_NARROW_COLUMNS : MAX_COLUMNS;
   if (COLUMNS.length <= most) return COLUMNS;
   // Few checks weigh less, as in the order of the failures.
-  const share = ({ passed, failed, errored, checks, removed }) => (removed + checks.filter(isProblem).length) / (passed + failed + errored + removed + 10);
+  const share = ({ checks, removed }) => (removed + checks.filter(isProblem).length) / (removed + checks.filter(({ status }) => status !== 'skipped').length + 10);
   const shares = new Map(COLUMNS.map((each) => [each, share(each)]));
   const isChosen = ({ name }) => name === here.params.e;
   return [...COLUMNS].sort((a, b) => isChosen(b) - isChosen(a) || shares.get(b) - shares.get(a) || a.index - b.index).slice(0, most);
@@ -36,7 +36,9 @@ function chooseColumns() {
 function matrixView(params) {
   const selection = readSelection(params);
   const set = (key, value) => go(writeHash('/', { ...params, [key]: value }));
-  const found = selectCases([...CASES], selection);
+  const selected = selectCases([...CASES], selection);
+  const isReduced = isPrinted && selection.filter === 'all' && !selection.query;
+  const found = isReduced ? selected.filter(needsLook) : selected;
   const items = groupCases(found, selection.group, STATE_LABELS, selection.evaluator);
   listed = items.filter((each) => !each.members);
   shownCases = [...new Set(listed)];
@@ -63,8 +65,13 @@ function matrixView(params) {
     make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} shown`),
     view,
     found.length ? null : emptyView(selection),
+    found.length < selected.length ? make('p.hint', `${countOf(selected.length - found.length, 'case')} that passed or were skipped as before: not printed.`) : null,
     HAS_BASELINE ? make('div.foot', 'A coloured edge marks a status that changed.') : null,
   );
+}
+
+function needsLook({ status, states }) {
+  return status === 'failed' || status === 'errored' || states.some((state) => state === 'lost' || state === 'lower_score');
 }
 
 function emptyView({ query }) {
@@ -181,6 +188,11 @@ function searchHead(selection, found) {
   );
 }
 
+/** On paper, a table has its head on each page, without the buttons in it. */
+function headElement() {
+  return isPrinted ? 'b' : 'button';
+}
+
 function columnHead(column, { sort }, set) {
   const key = `e${column.index}`;
   const totals = { passed: 0, failed: 0, errored: 0, skipped: 0 };
@@ -191,7 +203,7 @@ function columnHead(column, { sort }, set) {
     'th',
     { scope: 'col', 'aria-sort': sort === key ? 'ascending' : null },
     make(
-      'button',
+      headElement(),
       { type: 'button', id: `by-${key}`, title: `${column.name}: ${criterion ?? 'only the baseline has its checks'}\nSort by score`, onclick: () => set('sort', sort === key ? '' : key) },
       column.name.replaceAll('_', '_\u200b'),
       sort === key ? ' \u2191' : '',
@@ -209,7 +221,7 @@ function amountHeads({ sort }, set) {
     make(
       'th.amount',
       { scope: 'col', 'aria-sort': sort === key ? 'descending' : null },
-      make('button', { type: 'button', id: `by-${key}`, onclick: () => set('sort', sort === key ? '' : key) }, label, sort === key ? ' \u2193' : ''),
+      make(headElement(), { type: 'button', id: `by-${key}`, onclick: () => set('sort', sort === key ? '' : key) }, label, sort === key ? ' \u2193' : ''),
     ),
   );
 }

@@ -233,7 +233,7 @@ for (const kind of ['beforeprint', 'afterprint']) {
     isPrinted = kind === 'beforeprint';
     if (isPrinted) document.documentElement.dataset.theme = 'light';
     else applyTheme();
-    paintRows(true);
+    show();
   });
 }
 for (const each of [isNarrow, isStacked]) each.addEventListener('change', show);

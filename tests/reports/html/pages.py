@@ -419,7 +419,7 @@ def transcript_report(*texts: CallPayload) -> Report:
 
 
 def long_report(checks: int) -> Report:
-    """A report with so many checks, of which every seventh passed."""
+    """A report with so many checks, of which every seventh failed."""
     results = [
         make_result(
             "passed" if number % 7 else "failed",

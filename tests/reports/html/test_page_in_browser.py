@@ -415,7 +415,9 @@ class TestOverview:
         )
 
     def test_phone_says_how_many_evaluators_it_shows(self, show: Show) -> None:
-        page = show(wide_report(7), width=390)
+        page = show(wide_report(7, cases=61), width=390)
+        names = [each.replace("\u200b", "") for each in page.texts(".matrix thead button")]
+        assert names == [f"evaluator_{number}" for number in (1, 3, 5, 0, 2)]
         assert page.texts(".hint") == [
             "5 of 7 evaluators, those with failures first. Choose another above, or open a case."
         ]
@@ -636,17 +638,24 @@ class TestOverview:
         field = page.run("document.getElementById('search').getBoundingClientRect().bottom")
         assert field <= bar
 
-    def test_all_rows_are_printed_in_light_colours(self, show: Show) -> None:
+    def test_chosen_rows_are_printed_in_light_colours(self, show: Show) -> None:
         page = show(long_report(300), dark=True)
         page.run("localStorage.clear()")
-        page = show(long_report(300), dark=True)
-        assert page.run("document.querySelectorAll('tr.row').length") < 100
+        page = show(long_report(300), "#/?f=passed", dark=True)
+        assert len(_rows(page)) < 100
         page.run("dispatchEvent(new Event('beforeprint'))")
-        assert page.run("document.querySelectorAll('tr.row').length") == 300
+        assert len(_rows(page)) == 257
         assert page.run("document.documentElement.dataset.theme") == "light"
         page.run("dispatchEvent(new Event('afterprint'))")
-        assert page.run("document.querySelectorAll('tr.row').length") < 100
+        assert len(_rows(page)) < 100
         assert page.run("document.documentElement.dataset.theme") == "dark"
+
+    def test_without_a_choice_cases_that_passed_are_not_printed(self, show: Show) -> None:
+        page = show(long_report(300))
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert len(_rows(page)) == 43
+        hint = "257 cases that passed or were skipped as before: not printed."
+        assert page.texts(".hint") == [hint]
 
 
 def _sees_rows(page: Browser) -> bool:
