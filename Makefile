@@ -12,6 +12,7 @@ EXAMPLE ?= agentevals
 SECONDS ?= 60
 # More than cores, as tests also wait for processes, servers and the disk.
 WORKERS = $(shell $(PYTHON) -c "import os; print(2 * os.cpu_count())")
+SLOW_WORKERS = $(shell $(PYTHON) -c "import os; print(3 * os.cpu_count())")
 
 .DEFAULT_GOAL := help
 # With it, every run of pytest and every worker would compile and rewrite all tests anew.
@@ -49,7 +50,7 @@ test-fast: $(VENV)/.dev ## the tests of single packages, in under a minute
 	$(BIN)/python -m pytest -q -n $(WORKERS) $(UNITS)
 
 test-slow: $(VENV)/.dev $(VENV)/.services ## browsers, attacks, installers, workflows of several jobs, repeated faults and changes
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow --timeout 900
+	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist worksteal -m slow --timeout 900
 
 attacks: $(VENV)/.dev ## the attacks of a hostile pull request: `N of M refused`
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow tests/attacks

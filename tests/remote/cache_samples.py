@@ -71,7 +71,7 @@ def start_python(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 def finish(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
     """Wait for all processes, assert that each succeeds, and return their output."""
-    outputs = [process.communicate(timeout=50) for process in processes]
+    outputs = [process.communicate(timeout=250) for process in processes]
     for process, (_, err) in zip(processes, outputs, strict=True):
         assert (process.returncode, err) == (0, ""), err
     return [out for out, _ in outputs]
