@@ -1,5 +1,6 @@
 """Pull request comment: a short report with a link to the run."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
@@ -25,13 +26,21 @@ from agentci.reports.policy import make_policy_section
 MAX_BYTES = workflow_commands.COMMENT_CHARACTERS - 4 * 1024
 
 MAX_CASES = 20
-# Cases that are not folded, and further reasons of the verdict.
-MAX_UNFOLDED: Final = 3
-# Of these cases, which are one screen together with what stands around them.
-MAX_LINES: Final = 32
+# One screen, in pixels.
+MAX_HEIGHT: Final = 875
+# From roomy to tight; the first of these is taken in which the comment is one screen.
+LAYOUTS: Final = (
+    sections.Layout(causes=3, names=3, lost=3, errors=5),
+    *(
+        sections.Layout(
+            causes=causes, further=further, names=3, lost=2, errors=errors, is_tight=True
+        )
+        for causes, further, errors in ((3, 3, 3), (2, 3, 2), (1, 4, 2), (1, 3, 1), (1, 2, 1))
+    ),
+)
 MAX_REASONS: Final = 3
-# Errors that are not folded.
-MAX_ERRORS: Final = 5
+# Characters of an error's reason, where there is little room.
+MAX_ERROR: Final = 55
 SHORT_COMMIT = 12
 SEPARATOR: Final = " \N{MIDDLE DOT} "
 
@@ -59,14 +68,18 @@ class CommentReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield Markdown; the last lines count what is omitted and link to the run."""
-        head = sections.render_heading(report)
+        head = _LONG_HEADING.sub(r"\1\n\n\2<br>\n", sections.render_heading(report))
         if report.results:
             head += sections.render_counts(
                 report, report_format.format_totals(report.totals), self.run_url
             )
-        blocks = sections.render_page(
-            head, _sections(report, self.report_url), self._render_footer(report), MAX_BYTES
-        )
+        footer = self._render_footer(report)
+        blocks: dict[sections.BlockName, str] = {}
+        for layout in LAYOUTS:
+            shown = _sections(report, self.report_url, layout)
+            blocks = sections.render_page(head, shown, footer, MAX_BYTES)
+            if estimate_height("".join(blocks.values())) <= MAX_HEIGHT:
+                break
         yield f"{self.arrange(self.name, blocks, report).rstrip()}\n"
 
     def _render_footer(self, report: Report) -> str:
@@ -81,37 +94,81 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         return f"{SEPARATOR.join(parts)}\n\n" if parts else ""
 
 
-def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
+_FOLDED: Final = re.compile(r"(?<=</summary>\n).*?(?=^</details>)", re.DOTALL | re.MULTILINE)
+_MARKUP: Final = re.compile(r"\]\([^)\n]*\)|[`*\[\\]|<br>")
+# Pixels: a line of text, code and a table, what a heading and a block add, what is always there.
+_LINE: Final = 21
+_CODE_LINE: Final = 15
+_ROW: Final = 34
+_HEADING: Final = 18
+_BLOCK: Final = 16
+_FRAME: Final = 54
+# Characters of a line, and of a line of the verdict.
+_WIDTH: Final = 100
+_HEADING_WIDTH: Final = 68
+
+
+# A verdict of more than one line, with what it says in brackets at its end.
+_LONG_HEADING: Final = re.compile(rf"(?<=\A## )(?=.{{{_HEADING_WIDTH}}})(.+?) \((.+)\)\n+\Z")
+
+
+def estimate_height(markdown: str) -> int:
+    """Estimate the height of a comment on GitHub, in pixels, with everything folded that can be."""
+    height = _FRAME
+    is_code = False
+    for line in _FOLDED.sub("", markdown).split("\n"):
+        if line.startswith("```"):
+            is_code = not is_code
+            height += 12
+        elif is_code:
+            height += _CODE_LINE
+        elif not line:
+            height += _BLOCK
+        elif line.startswith("|"):
+            height += _ROW * (not line.startswith("| ---"))
+        elif line.startswith("## "):
+            height += _HEADING + 32 * _count_lines(line, _HEADING_WIDTH)
+        elif line not in ("<details>", "</details>"):
+            height += _HEADING * line.startswith("### ") + _LINE * _count_lines(line, _WIDTH)
+    return height
+
+
+def _count_lines(line: str, width: int) -> int:
+    return -(-(len(_MARKUP.sub("", line)) + line.count("`")) // width)
+
+
+def _sections(
+    report: Report, report_url: str, layout: sections.Layout
+) -> Iterator[sections.Section]:
     several = report_format.has_several_configs(report.results)
     reasons = sections.make_reasons_section(report)
     yield reasons if reasons.total <= MAX_REASONS else _fold_reasons(reasons)
     if report.policy is not None:
         yield make_policy_section(report.policy)
-    yield from sections.make_failure_sections(
-        report, unfolded=MAX_UNFOLDED, max_lines=MAX_LINES, report_url=report_url
-    )
+    yield from sections.make_failure_sections(report, layout, report_url=report_url)
     errored = report_format.filter_by_status(report.results, "errored")
-    yield from _list_errored(errored, report_url, several=several)
+    unfolded = 0 if layout.is_tight else sections.MAX_UNFOLDED
+    yield from _list_errored(errored, report_url, layout, several=several)
     yield sections.make_lower_scores_section(report, report_url)
     yield sections.make_fixed_section(report, report_url)
     yield sections.fold_section(_evaluators(report, several=several), "Evaluators")
     if report.comparison is not None:
         yield _comparison_section(report.comparison, report.decision.reasons)
     yield sections.make_skips_section(report)
-    yield sections.make_notes_section(report)
-    yield _make_warnings(report)
+    yield sections.make_notes_section(report, unfolded=unfolded)
+    yield _make_warnings(report, unfolded)
     problems = [each for each in report.problems if each.severity != "note"]
-    yield sections.make_problems_section(problems, report)
+    yield sections.make_problems_section(problems, report, unfolded=unfolded)
 
 
-def _make_warnings(report: Report) -> sections.Section:
+def _make_warnings(report: Report, unfolded: int) -> sections.Section:
     found = {
         text: cases
         for text, cases in report_format.group_warnings(report.results).items()
         if concerns_reviewers(text)
     }
     section = sections.make_warnings_section(found)
-    if len(found) <= sections.MAX_UNFOLDED:
+    if len(found) <= unfolded:
         return section
     return sections.fold_section(replace(section, title=""), format_count(len(found), "warning"))
 
@@ -225,27 +282,31 @@ def _comparison_section(comparison: Comparison, reasons: Sequence[str]) -> secti
 
 
 def _list_errored(
-    errored: Sequence[CheckResult], report_url: str, *, several: bool
+    errored: Sequence[CheckResult], report_url: str, layout: sections.Layout, *, several: bool
 ) -> Iterator[sections.Section]:
     def write(case: str) -> str:
         return sections.format_case_link(case, report_url)
 
+    def render(group: report_format.ReasonGroup, *, is_tight: bool) -> str:
+        name = sections.format_group_name(group, write, several=several)
+        reason = truncate.join_first_and_last(check_text.split_lines(group.reason))
+        if is_tight:
+            name, reason = f"**errored:** {name}", truncate.short(reason, MAX_ERROR)
+        checks = group.format_checks(markdown_code, write, names=not is_tight)
+        return f"- {name}: {markdown_prose(reason)} ({checks})\n"
+
     groups = report_format.group_by_cases(errored)
-    blocks = [
-        f"- {sections.format_group_name(each, write, several=several)}: "
-        f"{markdown_prose(truncate.join_first_and_last(check_text.split_lines(each.reason)))}"
-        f" ({each.format_checks(markdown_code, write)})\n"
-        for each in groups
-    ]
+    blocks = [render(each, is_tight=layout.is_tight) for each in groups[: layout.errors]]
     first = sections.Section(
         name="errors",
-        title="### Errored checks\n\n",
+        title="" if layout.is_tight else "### Errored checks\n\n",
         noun="error",
-        blocks=iter(blocks[:MAX_ERRORS]),
-        total=len(blocks[:MAX_ERRORS]),
+        blocks=iter(blocks),
+        total=len(blocks),
         share=0.1,
     )
     yield first
-    if more := blocks[MAX_ERRORS:]:
-        others = replace(first, title="", blocks=iter(more), total=len(more), max_items=MAX_CASES)
+    if more := groups[layout.errors :]:
+        lines = (render(each, is_tight=False) for each in more)
+        others = replace(first, title="", blocks=lines, total=len(more), max_items=MAX_CASES)
         yield sections.fold_section(others, format_count(len(more), "more error"))

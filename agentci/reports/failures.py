@@ -138,20 +138,20 @@ class Cause(Struct, frozen=True, kw_only=True):
         verb = "fails" if count == 1 else "fail"
         return f"{verb} {'in the same way' if self.is_known else 'for the same reason'}"
 
-    def format_similar(self, write: Callable[[str], str]) -> str:
+    def format_similar(self, write: Callable[[str], str] | None = None) -> str:
         """Format ``1 more case fails the same checks with other calls or answers: a``, or nothing.
 
         Args:
-            write: escapes the id of a case.
+            write: escapes the id of a case; None for no ids, where the report has them elsewhere.
         """
         if not self.similar:
             return ""
         count = len(self.similar)
         verb = "fails" if count == 1 else "fail"
-        names = list_first_names(self.similar, write)
+        names = "" if write is None else f": {list_first_names(self.similar, write)}"
         return (
             f"{format_count(count, 'more case')} {verb} the same checks "
-            f"with other calls or answers: {names}"
+            f"with other calls or answers{names}"
         )
 
 
@@ -194,9 +194,11 @@ class LostChecks(Struct, frozen=True, kw_only=True):
         return names if is_counted else f"{format_count(self.checks, 'check')}: {names}"
 
     def format_changed(self, write: Callable[[str], str]) -> str:
-        """Format ``2 of these cases have a changed answer: a, b``; empty for none."""
+        """Format ``2 of these cases have a changed answer: a, b``, or of all; empty for none."""
         if not self.changed:
             return ""
+        if self.changed == self.cases and len(self.cases) > 1:
+            return "all of these cases have a changed answer"
         verb = "has" if len(self.changed) == 1 else "have"
         names = list_first_names(self.changed, write)
         return f"{len(self.changed):,} of these cases {verb} a changed answer: {names}"
@@ -246,8 +248,12 @@ class Causes(Struct, frozen=True, kw_only=True):
     similar: Mapping[_CaseKey, tuple[str, ...]]
     lost: tuple[LostChecks, ...]
 
-    def describe(self, group: Sequence[CaseOutcome]) -> Cause:
-        """Describe the worst case of a cause."""
+    def describe(self, group: Sequence[CaseOutcome], max_names: int = MAX_NAMES) -> Cause:
+        """Describe the worst case of a cause.
+
+        Args:
+            max_names: of the other cases.
+        """
         case, *others = group
         failed = [each for each in case.problems if each.status == "failed"]
         reference: Reference = "baseline" if any(map(self.is_new, failed)) else "expected"
@@ -262,7 +268,7 @@ class Causes(Struct, frozen=True, kw_only=True):
                 if each.numbers != case.numbers
                 else "",
             )
-            for place, each in enumerate(others[:MAX_NAMES], start=1)
+            for place, each in enumerate(others[:max_names], start=1)
         ]
         return Cause(
             case=case,

@@ -259,7 +259,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
         yield make_policy_section(report.policy)
     yield from sections.make_failure_sections(
         report,
-        unfolded=UNFOLDED_CASES,
+        sections.Layout(causes=UNFOLDED_CASES),
         report_url=report_url,
         render_details=lambda cause: "".join(
             render_failed_check(each.result) for each in cause.checks

@@ -335,12 +335,19 @@ class ReasonGroup(Struct, frozen=True):
             return write(self.evaluators[0])
         return list_first_names([each.id for each in self.cases], write_case)
 
-    def format_checks(self, write: Callable[[str], str], write_case: Callable[[str], str]) -> str:
-        """Format ``2 cases: a, b``, or ``12 checks: tone, brevity`` of the cases in the name."""
+    def format_checks(
+        self, write: Callable[[str], str], write_case: Callable[[str], str], *, names: bool = True
+    ) -> str:
+        """Format ``2 cases: a, b``, or ``12 checks: tone, brevity`` of the cases in the name.
+
+        Args:
+            write, write_case: as for ``format_name``.
+            names: whether to name the evaluators.
+        """
         if len(self.evaluators) == 1:
             return format_case_names(self.cases, write_case)
         checks = format_count(len(self.evaluators) * len(self.cases), "check")
-        return f"{checks}: {list_first_names(self.evaluators, write)}"
+        return f"{checks}: {list_first_names(self.evaluators, write)}" if names else checks
 
 
 def group_by_cases(results: Sequence[CheckResult]) -> list[ReasonGroup]:

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice
-from sys import maxsize
+from itertools import chain, islice
 from textwrap import wrap
 from typing import Final, Literal, TypeAlias, get_args
 from urllib.parse import quote
@@ -14,7 +13,7 @@ from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
-from agentci.gate.comparison import fails_gate, list_lost
+from agentci.gate.comparison import NO_LONGER_EVALUATED, fails_gate, list_lost
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
@@ -47,9 +46,11 @@ from agentci.reports.outcomes import (
     summarize_metrics,
 )
 from agentci.reports.report_format import (
+    MAX_NAMES,
     EvaluatorChecks,
     ReasonGroup,
     Verdict,
+    case_key,
     count_problems,
     format_case_names,
     format_path,
@@ -180,10 +181,10 @@ def render_heading(report: Report) -> str:
     return f"## {icon} {markdown_prose(format_title(report))}\n\n"
 
 
-def make_notes_section(report: Report) -> Section:
+def make_notes_section(report: Report, *, unfolded: int = MAX_UNFOLDED) -> Section:
     """Make the section of what does not decide and has no section of its own; folded if long."""
     notes = report.decision.unlisted_notes
-    is_folded = len(notes) > MAX_UNFOLDED
+    is_folded = len(notes) > unfolded
     section = Section(
         title="" if is_folded else "### Notes\n\n",
         noun="note",
@@ -273,13 +274,15 @@ def _format_config(config: str, *, several: bool) -> str:
     return f" ({markdown_code(format_path(config))})" if several else ""
 
 
-def make_problems_section(problems: Sequence[Problem], report: Report) -> Section:
+def make_problems_section(
+    problems: Sequence[Problem], report: Report, *, unfolded: int = MAX_UNFOLDED
+) -> Section:
     """Make a section of errors, warnings and notes.
 
     It needs no title where the heading of the page is about them.
     """
     invalid = is_invalid_input(report)
-    is_folded = not invalid and len(problems) > MAX_UNFOLDED
+    is_folded = not invalid and len(problems) > unfolded
     section = Section(
         name="problems",
         title="" if invalid or is_folded else "### Problems\n\n",
@@ -297,9 +300,9 @@ def _render_problem(problem: Problem) -> str:
 
 
 MAX_CASES: Final = 20
-# Of those that are folded, and the characters of a line of theirs.
+# Of those that are folded, and the characters that a line shows of what differs.
 MAX_FURTHER_CAUSES: Final = 3
-MAX_EXCERPT: Final = 60
+MAX_EXCERPT: Final = 110
 # Evaluators of each case.
 MAX_CHECKS: Final = 3
 
@@ -352,51 +355,75 @@ def format_case_link(case: str, report_url: str) -> str:
     return f"[{markdown_code(case)}]({url})" if url else markdown_code(case)
 
 
+class Layout(Struct, frozen=True, kw_only=True):
+    """How much of what got worse is not folded.
+
+    Attributes:
+        causes: number of causes.
+        further: number of lines about other causes.
+        names: of the cases that fail in the same way as another.
+        lost, errors: groups of checks that are no longer evaluated, and of errored ones.
+        is_tight: whether a word at each line of these takes the place of their heading, lost checks
+            show no changed answer beside failures, and all notes and problems are folded.
+    """
+
+    causes: int
+    further: int = MAX_FURTHER_CAUSES
+    names: int = MAX_NAMES
+    lost: int = MAX_CASES
+    errors: int = MAX_CASES
+    is_tight: bool = False
+
+
 def make_failure_sections(
     report: Report,
+    layout: Layout,
     *,
-    unfolded: int,
-    max_lines: int = maxsize,
     report_url: str,
     render_details: Callable[[Cause], str] = lambda _: "",
 ) -> Iterator[Section]:
     """Yield what got worse: failures by cause, the new ones first, and checks that are gone.
 
     Args:
-        unfolded: number of causes that are not folded.
-        max_lines: of their Markdown; further ones are folded, but the first never.
         report_url: of ``report.html``, to link cases; empty if it is not known.
         render_details: renders what else to show of a cause.
     """
     causes = list_causes(report)
 
     def render(group: Sequence[CaseOutcome]) -> str:
-        cause = causes.describe(group)
+        cause = causes.describe(group, layout.names)
         return f"{_render_cause(cause, report, report_url)}{render_details(cause)}"
+
+    def render_line(group: Sequence[CaseOutcome]) -> str:
+        return _render_line(causes.describe(group), len(group), report_url)
+
+    def render_all(groups: Sequence[Sequence[CaseOutcome]]) -> Iterator[str]:
+        """Render one cause of each set of failed checks, then one line for each other one."""
+        others = [each for each in groups if _is_similar(each, causes)]
+        firsts = (each for each in groups if not _is_similar(each, causes))
+        return chain(map(render, firsts), map(render_line, others))
 
     count = format_count(sum(map(len, causes.new)), "case")
     title = f"### {NEW_TITLE if report.baseline else 'Failures'}: {count}\n\n"
-    first = [*map(render, causes.new[:unfolded])]
-    ends = [*accumulate(text.count("\n") for text in first)]
-    shown = max(1, sum(end <= max_lines for end in ends))
-    yield _make_cases(first[:shown], len(first[:shown]), title, share=0.25)
-    if more := causes.new[shown:]:
-        yield _list_further_causes(causes, more, report_url)
-        section = _make_cases(map(render, more), len(more), "", share=0.15)
+    first, more = causes.new[: layout.causes], causes.new[layout.causes :]
+    yield _make_cases(map(render, first), len(first), title, share=0.25)
+    lines = _choose_lines(more, causes)[: layout.further]
+    yield _make_cases(map(render_line, lines), len(lines), "", share=0.05)
+    # A line says as much of a similar cause as the folded part would.
+    folded = [each for each in more if not (each in lines and _is_similar(each, causes))]
+    if folded:
+        section = _make_cases(render_all(folded), len(folded), "", share=0.15)
         what = "with new failures" if report.baseline else "with failures"
-        count = format_count(sum(map(len, more)), "more case")
+        count = format_count(sum(map(len, folded)), "more case")
         yield fold_section(section, f"{count} {what}")
-    lost = join_lost(causes.lost)
-    yield Section(
-        name="failures",
-        title=f"### {LOST_TITLE}\n\n",
-        noun="group of lost checks",
-        blocks=(_render_lost(each, report_url) for each in lost),
-        total=len(lost),
-        max_items=MAX_CASES,
+    yield from _list_lost(
+        join_lost(causes.lost),
+        layout,
+        report_url,
+        with_answers=not (layout.is_tight and causes.new),
     )
     if causes.known:
-        section = _make_cases(map(render, causes.known), len(causes.known), "", share=0.1)
+        section = _make_cases(render_all(causes.known), len(causes.known), "", share=0.1)
         count = format_count(sum(map(len, causes.known)), "case")
         yield fold_section(section, f"Still failing, as in the baseline: {count}")
 
@@ -413,37 +440,56 @@ def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) 
     )
 
 
-def _list_further_causes(
-    causes: Causes, groups: Sequence[Sequence[CaseOutcome]], report_url: str
-) -> Section:
-    """Make a section of one line for each of the largest causes that are folded.
+def _choose_lines(
+    groups: Sequence[Sequence[CaseOutcome]], causes: Causes
+) -> list[Sequence[CaseOutcome]]:
+    """Choose causes for lines of their own: one of each set of failed checks, then the largest.
 
-    Causes of only one case are left out.
+    Others of only one case are left out.
     """
-    largest = sorted((each for each in groups if len(each) > 1), key=len, reverse=True)
-    return Section(
+    firsts = [each for each in groups if not _is_similar(each, causes)]
+    others = [each for each in groups if _is_similar(each, causes) and len(each) > 1]
+    return firsts + sorted(others, key=len, reverse=True)
+
+
+def _is_similar(group: Sequence[CaseOutcome], causes: Causes) -> bool:
+    """Whether an earlier cause has the same failed checks."""
+    return case_key(group[0].summary) not in causes.similar
+
+
+def _list_lost(
+    lost: Sequence[Sequence[LostChecks]], layout: Layout, report_url: str, *, with_answers: bool
+) -> Iterator[Section]:
+    first, more = lost[: layout.lost], lost[layout.lost :]
+    word = f"**{NO_LONGER_EVALUATED}:** " if layout.is_tight else ""
+    section = Section(
         name="failures",
-        title="",
-        noun="failure cause",
-        blocks=(
-            _render_further_cause(causes.describe(each), len(each), report_url)
-            for each in largest[:MAX_FURTHER_CAUSES]
-        ),
-        total=len(largest[:MAX_FURTHER_CAUSES]),
+        title="" if word else f"### {LOST_TITLE}\n\n",
+        noun="group of lost checks",
+        blocks=(_render_lost(each, report_url, word, with_answers=with_answers) for each in first),
+        total=len(first),
+        max_items=MAX_CASES,
     )
+    yield section
+    blocks = (_render_lost(each, report_url) for each in more)
+    others = replace(section, title="", blocks=blocks, total=len(more))
+    checks = sum(each.checks for group in more for each in group)
+    yield fold_section(others, f"{format_count(checks, 'more check')} {NO_LONGER_EVALUATED}")
 
 
-def _render_further_cause(cause: Cause, cases: int, report_url: str) -> str:
-    """Render ``- 16 cases such as `a`: `tone` `+ send_mail(to="x")` ``."""
+def _render_line(cause: Cause, cases: int, report_url: str) -> str:
+    """Render ``- 16 more cases such as `a`: `tone`: `+ send_mail(to="x")` ``."""
     names = [each.result.evaluator.name for each in cause.checks]
     found = [] if cause.difference is None else [*cause.difference.list_parts()]
     lines = found[0][1][:2] if found else ()
-    what = [markdown_code(truncate.short(each, MAX_EXCERPT)) for each in lines]
+    room = MAX_EXCERPT // max(1, len(lines))
+    what = [markdown_code(truncate.short(each, room)) for each in lines]
     if not what:
         what = [markdown_prose(truncate.short(cause.checks[0].reason, MAX_EXCERPT))]
     example = format_case_link(cause.case.summary.id, report_url)
+    which = f"{cases:,} more cases such as {example}" if cases > 1 else example
     evaluators = list_first_names(names, markdown_code)
-    return f"- {cases:,} more cases such as {example}: {evaluators}: {' '.join(what)}\n"
+    return f"- {which}: {evaluators}: {' '.join(what)}\n"
 
 
 def _render_cause(cause: Cause, report: Report, report_url: str) -> str:
@@ -461,7 +507,7 @@ def _render_cause(cause: Cause, report: Report, report_url: str) -> str:
         lambda case: format_case_link(case, report_url), markdown_code
     ):
         lines.append(f"- {others}\n")
-    if similar := cause.format_similar(lambda case: format_case_link(case, report_url)):
+    if similar := cause.format_similar():
         lines.append(f"- {similar}\n")
     return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference)}"
 
@@ -496,19 +542,24 @@ def _list_difference(difference: RunDifference) -> Iterator[str]:
     yield from (f"  {line}" for line in wrap(difference.format_more(), WIDTH))
 
 
-def _render_lost(group: Sequence[LostChecks], report_url: str) -> str:
+def _render_lost(
+    group: Sequence[LostChecks], report_url: str, word: str = "", *, with_answers: bool = True
+) -> str:
     def write(case: str) -> str:
         return format_case_link(case, report_url)
 
     why = group[0].reason
     reason = f" ({markdown_prose(truncate.short(why, MAX_REASON))})" if why else ""
-    line = f"- {format_lost(group, markdown_code, write)}{reason}\n"
+    line = f"- {word}{format_lost(group, markdown_code, write)}{reason}"
+    if not with_answers:
+        answers = (f"; {each.format_changed(write)}" for each in group if each.changed)
+        return f"{line}{''.join(answers)}\n"
     changed = (
         f"- {each.format_changed(write)}\n\n{_render_difference(each.difference)}"
         for each in group
         if each.changed
     )
-    return f"{line}{''.join(changed)}"
+    return f"{line}\n{''.join(changed)}"
 
 
 def make_lower_scores_section(report: Report, report_url: str) -> Section:

@@ -7,7 +7,7 @@ import pytest
 from agentci.model.gate import CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import Report, RunContent, Status, TurnContent
 from agentci.model.values import Problem, replace
-from agentci.reports.comment import MAX_BYTES, CommentReport
+from agentci.reports.comment import MAX_BYTES, MAX_HEIGHT, CommentReport, estimate_height
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
@@ -56,7 +56,9 @@ def test_comment_is_shorter_than_summary() -> None:
 
 
 def test_comment_without_run_url_has_no_link() -> None:
-    assert text_of(CommentReport(), mixed_report()).endswith("; did you mean 'threshold'?\n")
+    assert text_of(CommentReport(), mixed_report()).endswith(
+        "; did you mean 'threshold'?\n\n</details>\n"
+    )
 
 
 def test_configs_are_named_if_several() -> None:
@@ -81,7 +83,7 @@ def test_removed_checks_of_one_evaluator_are_one_line() -> None:
     )
     trend = replace(TREND, no_longer_evaluated=removed)
     text = _render(_compared(Comparison(baseline="b", evaluators=(trend,))))
-    assert "- `response_quality` 0.9 to 1 \N{RIGHTWARDS ARROW} removed: `a`, `b`, `c`\n" in text
+    assert " `response_quality` 0.9 to 1 \N{RIGHTWARDS ARROW} removed: `a`, `b`, `c`\n" in text
 
 
 def test_cases_that_several_evaluators_lost_are_one_line() -> None:
@@ -94,11 +96,10 @@ def test_cases_that_several_evaluators_lost_are_one_line() -> None:
         replace(TREND, evaluator="price", no_longer_evaluated=(other,)),
     )
     report = _compared(Comparison(baseline="b", evaluators=trends))
-    shown = _render(report).partition("### No longer evaluated\n\n")[2].partition("\n\n")[0]
-    assert shown.splitlines() == [
-        "- `a`, `b`: 4 checks removed (`response_quality`, `tone`)",
-        "- `price` 1 \N{RIGHTWARDS ARROW} removed: `c`",
-    ]
+    assert (
+        "\n- **no longer evaluated:** `a`, `b`: 4 checks removed (`response_quality`, `tone`)\n"
+        "- **no longer evaluated:** `price` 1 \N{RIGHTWARDS ARROW} removed: `c`\n"
+    ) in _render(report)
     terminal = render_console(report, quiet=False, verbose=False, colour=False)
     assert "\n  a, b: 4 checks removed (response_quality, tone)\n" in terminal
 
@@ -139,6 +140,33 @@ def test_new_failures_show_reason_change_and_first_difference(golden: Golden) ->
     assert "- 1 more case fails in the same way: `to_rome_again`" in text
     sides = "@@ tool calls of turn 1 (- baseline, + this run) @@\n"
     assert f'{sides}- find_flight(to="Rome", seats=2)\n+ find_flight(to="Paris"' in text
+
+
+def test_comment_of_many_failures_is_one_screen() -> None:
+    """The least important part is folded first; a case is not listed twice."""
+    results = [
+        make_result(
+            "failed",
+            0.1,
+            case=f"c{n}",
+            evaluator=f"e{n % 4}",
+            misses=[f"{n}: {'the price is missing ' * (n % 9 + 1)}"],
+        )
+        for n in range(60)
+    ]
+    results += [
+        make_result("errored", case=f"d{n}", reason=f"exit code {n} " * 20) for n in range(9)
+    ]
+    problems = [Problem(message="the file is empty " * 9, severity="warning")] * 3
+    text = _render(make_report(results, problems=problems))
+    shown, _, folded = text.partition("<details>")
+    assert estimate_height(text) <= MAX_HEIGHT
+    assert shown.count("**`c") >= 1
+    for evaluator in range(4):
+        assert f"`e{evaluator}`" in shown
+    assert " more cases fail the same checks with other calls or answers\n" in shown
+    cases = re.findall(r"^(?:- |\*\*)`(c\d+)`", f"{shown}{folded}", re.MULTILINE)
+    assert len(cases) == len({*cases})
 
 
 def test_causes_beyond_one_screen_are_folded() -> None:
