@@ -39,12 +39,20 @@ _TRACEBACK: Final = re.compile(
 def find_error_key(result: CheckResult) -> str:
     """Find what errored checks with the same cause have in common.
 
-    That is the reason, without the message of a Python exception: it often quotes the case, while
-    the frames above it are those of one line of the program.
+    That is the reason without ids of spans, and without the message of a Python exception: it often
+    quotes the case, while the frames above it are those of one line of the program.
     """
-    reason = format_headline(result)
+    reason = hide_span_ids(format_headline(result))
     found = _TRACEBACK.search(reason)
     return reason if found is None else reason[: found.end("exception")]
+
+
+_SPAN_ID: Final = re.compile(r"(?<=span )[0-9a-f]{16}\b")
+
+
+def hide_span_ids(text: str) -> str:
+    """Replace the ids of spans, which are others in each case."""
+    return _SPAN_ID.sub(truncate.ELLIPSIS, text)
 
 
 def format_requirement(result: CheckResult) -> str:

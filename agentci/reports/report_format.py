@@ -1,10 +1,9 @@
 """Grouping and formatting that several reports share."""
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -26,7 +25,7 @@ from agentci.model.result import (
     Totals,
 )
 from agentci.model.values import COMMAND_LINE, IdentityKey, Place, Problem, Severity
-from agentci.reports.check_text import find_error_key, format_headline
+from agentci.reports.check_text import find_error_key, format_headline, hide_span_ids
 from agentci.reports.workflow_commands import LEVELS, Annotation
 
 PERCENT = 100
@@ -298,7 +297,8 @@ def group_by_reason(
     Evaluators that say the same of a case are together: what is wrong with its run is one problem.
 
     Returns:
-        The cases by config, evaluators and headline of the first of them.
+        The cases by config, evaluators and headline of the first of them, without ids of spans if
+        there are several.
     """
     found: dict[tuple[str, str, tuple[str | None, ...]], list[CheckResult]] = {}
     for result in results:
@@ -310,7 +310,10 @@ def group_by_reason(
         names = tuple(dict.fromkeys(each.evaluator.name for each in same))
         first = headlines.setdefault((config, names, reason), format_headline(same[0]))
         groups.setdefault((config, names, first), []).append(same[0].case)
-    return groups
+    return {
+        (config, names, hide_span_ids(first) if len(cases) > 1 else first): cases
+        for (config, names, first), cases in groups.items()
+    }
 
 
 class ReasonGroup(Struct, frozen=True):
@@ -351,23 +354,8 @@ class ReasonGroup(Struct, frozen=True):
 
 
 def group_by_cases(results: Sequence[CheckResult]) -> list[ReasonGroup]:
-    """Group cases like ``group_by_reason``.
-
-    The id of a span, which is another one in each case, does not separate cases.
-    """
-    groups: dict[tuple[str, tuple[str, ...], str], ReasonGroup] = {}
-    for (config, evaluators, reason), cases in group_by_reason(results).items():
-        masked = _SPAN_ID.sub(truncate.ELLIPSIS, reason)
-        known = groups.get((config, evaluators, masked))
-        groups[config, evaluators, masked] = (
-            ReasonGroup(config, evaluators, reason, tuple(cases))
-            if known is None
-            else ReasonGroup(config, evaluators, masked, (*known.cases, *cases))
-        )
-    return [*groups.values()]
-
-
-_SPAN_ID: Final = re.compile(r"(?<=span )[0-9a-f]{16}\b")
+    """Group cases like ``group_by_reason``."""
+    return [ReasonGroup(*key, tuple(cases)) for key, cases in group_by_reason(results).items()]
 
 
 def format_case_names(cases: Sequence[CaseSummary], write: Callable[[str], str]) -> str:

@@ -25,7 +25,7 @@ from agentci.reports.failures import list_causes
 from agentci.reports.outcomes import list_case_outcomes
 from agentci.reports.report_format import group_by_reason
 from agentci.reports.run_content import encode_content
-from tests.helpers.reports import Chunks, make_report, make_result, text_of
+from tests.helpers.reports import Chunks, annotated, make_report, make_result, text_of
 
 FIXED = "the answer is wrong"
 
@@ -385,6 +385,22 @@ def test_errors_are_joined_if_they_are_equal() -> None:
         for n, each in enumerate((3, 137, 3))
     ]
     assert [each.cluster for each in list_case_outcomes(make_report(results))] == [0, 1, 0]
+
+
+def test_errors_that_differ_only_in_ids_of_spans_are_joined() -> None:
+    """Annotations and report.html join them as the comment does."""
+    reason = "the turn (span {:016x}) ended with an error"
+    results = [make_result("errored", case=f"c{n}", reason=reason.format(n)) for n in range(2)]
+    report = make_report([*results, make_result("errored", case="d", reason="exit code 3")])
+    assert [each.cluster for each in list_case_outcomes(report)] == [0, 0, 1]
+    groups = group_by_reason(report.results)
+    assert {reason: [each.id for each in cases] for (_, _, reason), cases in groups.items()} == {
+        "the turn (span \u2026) ended with an error": ["c0", "c1"],
+        "exit code 3": ["d"],
+    }
+    [alone] = group_by_reason(results[:1])
+    assert alone[2] == reason.format(0)
+    assert "2 cases: c0, c1: the turn (span \u2026) ended with an error" in annotated(report)
 
 
 def test_crashes_on_the_same_line_are_joined_whatever_they_say_about_the_case() -> None:
