@@ -487,7 +487,12 @@ def _compare_values(before: EvaluatorSettings, after: EvaluatorSettings) -> Iter
     """
     keys = {**before.values, **after.values} if before.values and after.values else {}
     pairs = {key: (before.values.get(key, NOT_SET), after.values.get(key, NOT_SET)) for key in keys}
-    edited = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+    differing = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+    # A report of an older version lacks settings that are compared by themselves.
+    own = list_compared(EvaluatorSettings)
+    edited = {key: pair for key, pair in differing.items() if NOT_SET not in pair or key not in own}
+    if differing and not edited:
+        return
     known = {key: pair for key, pair in edited.items() if HIDDEN not in "".join(pair)}
     for key, pair in known.items():
         yield "edited", f"{key} of {before.name}", *pair

@@ -320,6 +320,15 @@ class TestEvaluators:
         base, head = settings(values=before), settings(values=after, definition="2")
         assert changes(gate(base), gate(head)) == shown
 
+    def test_setting_that_an_older_report_lacks_is_not_an_edit(self) -> None:
+        """Its evaluators took the mean of the turns, which is the default."""
+        older = gate(settings(values={"path": "a.py"}))
+        values = {"path": "a.py", "turn_score": "mean"}
+        newer = settings(turn_score="mean", values=values, definition="2")
+        assert changes(older, gate(newer)) == []
+        edited = replace(newer, values={**values, "path": "b.py"})
+        assert changes(older, gate(edited)) == ["path of tone: a.py → b.py"]
+
     def test_weight_counts_only_with_thresholds_of_cases(self) -> None:
         base, head = settings(), settings(weight=0.1)
         assert changes(gate(base), gate(head)) == []
