@@ -247,7 +247,8 @@ def _add_record(commands: _Commands) -> None:
         "--timeout",
         default="",
         metavar="SECONDS",
-        help="stop a case that runs longer. Default: no limit.",
+        help="stop a case that runs longer; `none` for no limit. Default: 300, without --cases "
+        "3600.",
     )
     record.add_argument(
         "--redact",

@@ -77,7 +77,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "record-timeout",
-        "Seconds after which a recorded case is stopped; default: none.",
+        "Seconds per recorded case, or `none`; default: 300, without `cases` 3600.",
         metavar="SECONDS",
         input_only=True,
     ),

@@ -62,7 +62,13 @@ from agentci.record.recorded_case import (
     choose_recording,
 )
 from agentci.record.redaction import RecordingRedactor
-from agentci.record.replay import ReplayedCase, ReplayingProxy, find_unset_keys, make_key_variables
+from agentci.record.replay import (
+    REPEATED,
+    ReplayedCase,
+    ReplayingProxy,
+    find_unset_keys,
+    make_key_variables,
+)
 from agentci.record.request_file import format_requests, select_requests
 from agentci.record.write_spans import CaseStamp, mark_incomplete, mark_lines, write_turns
 from agentci.recordings.telemetry import semconv
@@ -132,14 +138,18 @@ class CommandEnd(NamedTuple):
 
     Attributes:
         code: its exit code, negative for a signal; None if it was interrupted or not started.
-        limit: seconds after which it was stopped; None if it ended by itself.
+        limit: seconds after which it was stopped; None if it was not stopped by time.
+        stopped: why it was stopped before that; empty if it was not.
     """
 
     code: int | None
     limit: float | None = None
+    stopped: str = ""
 
     def describe(self) -> str:
         """Describe how it failed; empty if it did not."""
+        if self.stopped:
+            return self.stopped
         if self.limit is not None:
             return f"was stopped after {format_number(self.limit, 1)} s (--timeout)"
         return describe_exit(self.code) if self.code else ""
@@ -392,8 +402,10 @@ class _Recorder:
             if self._order.is_stopped():
                 command.stop()
                 return CommandEnd(None)
+            # A stopped program may end as if nothing had happened.
+            if self._replay is not None and (reason := self._replay.find_end(case.id)):
+                return CommandEnd(command.stop() or -signal.SIGTERM, stopped=reason)
             if limit is not None and time.monotonic() - started > limit:
-                # A program may end as if nothing had happened.
                 return CommandEnd(command.stop() or -signal.SIGTERM, limit)
             if time.monotonic() - shown > PROGRESS_SECONDS:
                 shown = time.monotonic()
@@ -453,15 +465,14 @@ class _Recorder:
             injected=self._injected.list_lines(stamp, redact),
         )
         summary = choice.summary
-        receivers = (self._exported, self._injected)
-        if choice.source != PROXY and any(one.has_refused_spans(case.id) for one in receivers):
+        if choice.source != PROXY and self._has_refused_spans(case.id):
             summary = replace(summary, missing=TOO_MANY_SPANS)
         requests = select_requests(parsed, redact)
         failed = [one for one in exchanges if one.failed and one.status]
         misses = tuple(self._replay.misses.get(case.id, ())) if self._replay else ()
         lines = () if misses else choice.lines
         failure = self._describe_failure(failed[-1]) if failed else ""
-        reason = misses[0] if misses else ""
+        reason = next(iter(misses), "")
         reason = reason or _find_incomplete_reason(case, end, output, summary, failure)
         lines, missing, other_answer = self._choose_answer(
             case.id, lines, printed, [] if reason else summary.answers
@@ -470,7 +481,8 @@ class _Recorder:
             reason, summary = missing, replace(summary, missing=missing)
         if not is_started:
             reason = "it was not started"
-        incomplete = _format_incomplete(reason) if reason else ""
+        is_fault = misses[0].startswith(REPEATED) if misses else not failure and end.code
+        incomplete = _format_incomplete(reason, is_fault=bool(is_fault)) if reason else ""
         if incomplete:
             lines = mark_incomplete(lines, incomplete, stamp, seed=seed, redact=redact)
         return RecordedCase(
@@ -497,6 +509,9 @@ class _Recorder:
             other_answer=other_answer,
             seconds=seconds,
         )
+
+    def _has_refused_spans(self, case: str) -> bool:
+        return any(one.has_refused_spans(case) for one in (self._exported, self._injected))
 
     def _choose_answer(
         self, case: str, lines: Sequence[str], printed: str | None, answers: Sequence[str]
@@ -564,7 +579,7 @@ class _Recorder:
         return [by_id.get(each.case, each) for each in found]
 
     def _mark_ignored(self, found: RecordedCase) -> RecordedCase:
-        reason = _format_incomplete("the model was not sent its input")
+        reason = _format_incomplete("the model was not sent its input", is_fault=True)
         lines = mark_incomplete(
             found.lines, reason, CaseStamp(), seed=b"", redact=self._order.redactor.redact
         )
@@ -603,8 +618,14 @@ def _find_missing_answer(printed: str | None) -> str:
     return "" if printed.strip() else "the command printed nothing to stdout (--answer)"
 
 
-def _format_incomplete(reason: str) -> str:
-    return f"The recorded run is not complete: {reason}; record it again"
+def _format_incomplete(reason: str, *, is_fault: bool) -> str:
+    """Format why a case cannot be evaluated.
+
+    Args:
+        is_fault: whether the agent or its command is at fault.
+    """
+    first = "correct the agent, and " if is_fault else ""
+    return f"The recorded run is not complete: {reason}; {first}record it again"
 
 
 def describe_exit(code: int) -> str:

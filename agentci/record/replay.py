@@ -4,11 +4,12 @@ import hashlib
 import json
 import re
 import threading
-from collections import defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from agentci._util.text.format import format_count
 from agentci._util.text.truncate import short
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, limit_input, read_file
 from agentci.errors import InputError
@@ -53,6 +54,12 @@ AZURE_KEYS: Final = (("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),)
 PLACEHOLDER_KEY: Final = "replay"
 PLACEHOLDER_ENDPOINT: Final = "https://replay.invalid"
 MAX_SHOWN: Final = 80
+# How often a request may be sent again after its last recorded response.
+MAX_REPEATS: Final = 20
+REPEATED: Final = "the agent repeats a request"
+# Of one case whose agent goes on all the same, and of a command with many cases.
+MAX_REFUSED: Final = 20
+MAX_REFUSED_BY_ALL: Final = 1_000
 _PROJECT: Final = re.compile(r"/projects/[^/]+/locations/[^/]+(?=/publishers/)")
 # Fields with ids, which clients and services generate for each run.
 _ID_FIELDS: Final = frozenset(
@@ -77,10 +84,10 @@ class ReplayingProxy:
         recorded: by file name of the case.
         fallback: forwards the other requests; None refuses them.
         log: records the exchanges, as if a model had answered.
-        report: prints a line for each request that is not in the recording.
+        report: prints why a request is refused, each reason of a case once.
 
     Attributes:
-        misses: these lines, by case.
+        misses: these reasons, one per refused request, by case.
     """
 
     def __init__(
@@ -111,11 +118,26 @@ class ReplayingProxy:
         with self._lock:
             case = self._cases.get(make_file_name(request.case))
             found = case.take(asked) if case is not None else None
+        if isinstance(found, RepeatedRequest):
+            return self._refuse(request.case, api, found.describe())
         if found is not None:
             return self._answer(unpacked, api, path, found)
         if self._fallback is not None:
             return self._fallback.respond(request)
-        return self._refuse(request.case, api, _explain_miss(asked, case))
+        reason = f"the request is not in the recording: {_explain_miss(asked, case)}"
+        return self._refuse(request.case, api, reason)
+
+    def find_end(self, case: str) -> str:
+        """Return why the command of a case is to be stopped; empty if it is not.
+
+        Args:
+            case: empty for a command whose requests may have several cases.
+        """
+        with self._lock:
+            refused = [self.misses[case]] if case else self.misses.values()
+            number = max(map(len, refused), default=0)
+        limit = MAX_REFUSED if case else MAX_REFUSED_BY_ALL
+        return f"was stopped after {limit:,} refused requests" if number >= limit else ""
 
     def _answer(
         self, request: ServerRequest, api: ModelApi, path: str, found: RecordedRequest
@@ -128,13 +150,26 @@ class ReplayingProxy:
         self._log.end(exchange, finished=True)
         return response
 
-    def _refuse(self, case: str, api: ModelApi, reason: str) -> ServerResponse:
-        message = f"the request is not in the recording: {reason}"
+    def _refuse(self, case: str, api: ModelApi, message: str) -> ServerResponse:
         with self._lock:
+            is_known = message in self.misses[case]
             self.misses[case].append(message)
-        self._report(f"{case}: {message}" if case else message)
+        if not is_known:
+            self._report(f"{case}: {message}" if case else message)
         error = api.make_error(f"agentci replay: {message}")
         return make_json_response(HTTPStatus.BAD_REQUEST, error)
+
+
+class RepeatedRequest(NamedTuple):
+    """A request that is sent far more often than it was recorded."""
+
+    recorded: int
+
+    def describe(self) -> str:
+        """Describe it, equally for each further one."""
+        recorded = format_count(self.recorded, "time")
+        sent = f"more than {self.recorded + MAX_REPEATS} times"
+        return f"{REPEATED} without end: it was recorded {recorded}, and sent {sent}"
 
 
 class ReplayedCase:
@@ -142,16 +177,22 @@ class ReplayedCase:
 
     def __init__(self, requests: Sequence[RecordedRequest]) -> None:
         self.requests = requests
-        self._by_key: defaultdict[str, deque[RecordedRequest]] = defaultdict(deque)
+        self._by_key: defaultdict[str, list[RecordedRequest]] = defaultdict(list)
         for each in requests:
             self._by_key[make_request_key(each)].append(each)
+        self._sent: Counter[str] = Counter()
 
-    def take(self, asked: RecordedRequest) -> RecordedRequest | None:
-        """Return the next equal recorded request; after the last one, that one again."""
-        waiting = self._by_key.get(make_request_key(asked))
-        if not waiting:
+    def take(self, asked: RecordedRequest) -> RecordedRequest | RepeatedRequest | None:
+        """Return the next equal recorded request; after the last one, a few times that one."""
+        key = make_request_key(asked)
+        recorded = self._by_key.get(key)
+        if not recorded:
             return None
-        return waiting.popleft() if len(waiting) > 1 else waiting[0]
+        number = self._sent[key]
+        self._sent[key] += 1
+        if number >= len(recorded) + MAX_REPEATS:
+            return RepeatedRequest(len(recorded))
+        return recorded[min(number, len(recorded) - 1)]
 
     def find_closest(self, asked: RecordedRequest) -> RecordedRequest | None:
         """Return the recorded request of the same path that differs last."""

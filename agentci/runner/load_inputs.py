@@ -360,8 +360,9 @@ def read_recordings(
             problems.append(_make_folder_problem(name, place))
             continue
         try:
+            content = _find_failed_recording(path, services.workspace) or path
+            name = services.workspace.display_path(content.path)
             with limit_input(name):
-                content = _find_failed_recording(path, services.workspace) or path
                 chunks = read_chunks(content, name=name, limit_bytes=MAX_RECORDING_BYTES)
                 traces += read_recording(
                     chunks,

@@ -17,6 +17,7 @@ from agentci._util.workspace import Workspace
 from agentci.errors import InputError
 from agentci.model.case import CONVENTIONS_HINT, RunSource
 from agentci.model.values import Place, Problem, hint_at_show
+from agentci.recordings.registry import name_failed_recording
 from agentci.recordings.runs import StoredRun
 from agentci.recordings.telemetry.stored_trace import StoredTrace
 from agentci.runner.suite_files import LoadedSuite
@@ -103,8 +104,9 @@ def select_runs(
     kept: set[int] = set()
     for source in sources:
         paths = {
-            workspace.display_path(path.path): path.path
+            workspace.display_path(read): path.path
             for path in loaded.locator.matches(source.path, place)
+            for read in (path.path, name_failed_recording(path.path))
         }
         files |= paths.keys()
         own = {index: run for index, run in enumerate(recorded) if _find_file(run) in paths}

@@ -41,6 +41,7 @@ from tests.record.recorded import (
 REQUESTS = "traces/recorded.requests"
 COMMENT = "agentci-results/comment.md"
 FAILED = "traces/.failed/recorded.jsonl"
+SEE_FAILED = f"run `agentci show {FAILED}`"
 QUESTIONS = ("What is the weather in Oslo and Rome?", "Thanks")
 SDK_AGENT = """
 import sys
@@ -144,6 +145,58 @@ def test_fallback_asks_the_model_for_what_is_missing(tmp_path: Path, model: Mock
     assert (ran.code, len(model.requests) - asked) == (0, 1)
     [trace] = read_traces(tmp_path / OUT)
     assert len(trace.turns) == 2
+
+
+RUNAWAY = """
+import sys
+import urllib.error
+import http_agent
+
+for _ in range(int(sys.argv[1])):
+    try:
+        print(http_agent.answer("chat", sys.argv[2], []))
+    except urllib.error.HTTPError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("mode", ["", "=fallback"])
+def test_agent_that_repeats_a_request_is_stopped(
+    mode: str, tmp_path: Path, model: MockModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(AGENT.parent))
+    program = tmp_path / "agent.py"
+    program.write_text(RUNAWAY)
+    write_cases(tmp_path / "cases.yaml", CASES)
+    assert record(tmp_path, model, "2", "{input}", options=OPTIONS, program=program).code == 0
+    options = (*OPTIONS, f"--replay{mode}")
+    # Some repeats are answered: a changed agent may ask more often.
+    assert record(tmp_path, model, "9", "{input}", options=options, program=program).code == 0
+    asked = len(model.requests)
+    words = ("1000000", "{input}")
+    ran = record(tmp_path, model, *words, options=options, program=program)
+    assert (ran.code, len(model.requests)) == (3, asked)
+    reason = (
+        "the agent repeats a request without end: it was recorded 2 times, and sent more than 22 "
+        "times"
+    )
+    assert ran.err.count(f"a: {reason}\n") == 1
+    assert f"error: case a: {reason}; check why the agent does not end\n" in ran.err
+    assert "error: case b: the command was stopped after 20 refused requests\n" in ran.err
+
+
+def test_command_without_cases_may_have_many_refused_requests(
+    tmp_path: Path, model: MockModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(AGENT.parent))
+    program = tmp_path / "agent.py"
+    program.write_text(RUNAWAY)
+    assert record(tmp_path, model, "1", "Hi", program=program).code == 0
+    ran = replay(tmp_path, "90", "Ho", program=program)
+    assert (ran.code, "was stopped" in ran.err) == (3, False)
+    ran = replay(tmp_path, "1000000", "Ho", program=program)
+    assert ran.code == 3
+    assert "error: the command was stopped after 1,000 refused requests\n" in ran.err
 
 
 def test_each_case_has_a_file_and_answers_of_its_own(tmp_path: Path, model: MockModel) -> None:
@@ -272,12 +325,20 @@ def test_failed_replay_fails_the_gate_until_it_succeeds(gated: Path) -> None:
     write_cases(gated / "cases.yaml", [CASES[0], ("b", "Another")])
     ran = replay(gated, "chat", options=OPTIONS)
     assert ran.code == 3
-    assert "; 1 incomplete run, reported as errors by `agentci run`\n" in ran.out
+    assert f"; 1 incomplete run, reported as errors by `agentci run`; {SEE_FAILED}\n" in ran.out
+    assert f"{FAILED}: " in ran.out
+    # Entries of `traces` still name the file whose recording failed.
+    config = (gated / "agentci.yaml").read_text()
+    named = "traces: [{path: traces/*.jsonl, where: {agentevals.session_name: '*'}}]\n"
+    (gated / "agentci.yaml").write_text(config.replace("traces: traces/*.jsonl\n", named))
+    assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
+    (gated / "agentci.yaml").write_text(config)
     assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
     reason = run_agentci(["run"], cwd=gated).results["results"][1]["reason"]
     assert reason.startswith(
         "The recorded run is not complete: the request is not in the recording: "
-        'messages[0].content was `"Second"`, is `"Another"`; record it again'
+        'messages[0].content was `"Second"`, is `"Another"`; record it again; '
+        f"{SEE_FAILED}"
     )
     assert run_agentci(["accept", "b"], cwd=gated).code == 1
     write_cases(gated / "cases.yaml", CASES)
@@ -295,7 +356,7 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
         assert ran.code == 3
         assert ran.out.endswith(
             f"Recording failed, {OUT} is unchanged: 2 cases, 0 turns, 0 tool calls, 0 model calls; "
-            "2 incomplete runs, reported as errors by `agentci run`\n"
+            f"2 incomplete runs, reported as errors by `agentci run`; run `agentci show {FAILED}`\n"
         )
         assert git(gated, "status", "--porcelain", "traces") == ""
     assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
@@ -306,8 +367,8 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
     ran = run_agentci(["run"], cwd=gated)
     assert warning in ran.out
     reason = "The recorded run is not complete: the command exited with code 1 before it called a"
-    reason += " model: RuntimeError: no settings; record it again; run `agentci show"
-    assert ran.results["results"][0]["reason"].startswith(reason)
+    reason += " model: RuntimeError: no settings; correct the agent, and record it again; "
+    assert ran.results["results"][0]["reason"] == f"{reason}{SEE_FAILED}"
     assert run_agentci(["show", OUT], cwd=gated).err == warning
     assert replay(gated, "chat", options=OPTIONS).code == 0
     assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
@@ -423,19 +484,26 @@ def test_renamed_eval_case_is_one_error(gated: Path, model: MockModel) -> None:
     assert find_statuses(gated) == (3, {"a": "passed", "b": "errored", "c": "passed"})
 
 
-def test_case_that_takes_too_long_is_stopped(gated: Path, model: MockModel) -> None:
+def test_case_that_takes_too_long_is_stopped(
+    gated: Path, model: MockModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = gated / "agent.py"
     program.write_text(
         "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit())\n"
         "time.sleep(600)\n"
     )
-    options = (*OPTIONS, "--case", "b", "--timeout", "0.5")
-    ran = record(gated, model, options=options, program=program)
+    monkeypatch.setattr("agentci.cli.commands.record.CASE_SECONDS", 0.5)
+    ran = record(gated, model, options=(*OPTIONS, "--case", "b"), program=program)
     message = "the command was stopped after 0.5 s (--timeout) before it called a model"
     assert (ran.code, message in ran.err, "raise --timeout" in ran.err) == (3, True, True)
     assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
     ran = run_agentci(["run"], cwd=gated)
-    assert f"(1 case: b): The recorded run is not complete: {message}; record it" in ran.out
+    assert f"(1 case: b): The recorded run is not complete: {message}; correct the" in ran.out
+    options = (*OPTIONS, "--timeout", "none")
+    assert record(gated, model, "chat", options=options).code == 0
+    monkeypatch.setattr("agentci.cli.commands.record.COMMAND_SECONDS", 0.5)
+    ran = record(gated, model, options=("--out", "one.jsonl"), program=program)
+    assert (ran.code, "was stopped after 0.5 s (--timeout)" in ran.err) == (3, True)
 
 
 def test_recording_may_be_for_the_cases_of_several_configs(gated: Path) -> None:

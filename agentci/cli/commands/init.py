@@ -52,6 +52,7 @@ FIRST_CASES: Final = "eval_cases:\n  - id: hello\n    input: Hello\n"
 # Where GitHub evaluates an expression, also in a string of YAML.
 EXPRESSION: Final = "${{"
 NO_MANIFEST: Final = "requirements.txt, pyproject.toml or package.json"
+JOB_MINUTES: Final = 30
 IGNORED_LINES: Final = ("agentci-results/",)
 Ask = Callable[[str], str]
 
@@ -337,6 +338,7 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
         "  eval:",
         "    name: Evaluate the agent",
         "    runs-on: ubuntu-latest",
+        f"    timeout-minutes: {JOB_MINUTES}",
         "    permissions:",
         "      contents: read",
         "      pull-requests: write # for the comment",

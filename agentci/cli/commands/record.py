@@ -27,7 +27,7 @@ from agentci._util.workspace import (
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
 from agentci.model.trace import OTHER_OUTPUT
-from agentci.model.values import Problem, replace
+from agentci.model.values import Problem, hint_at_show, replace
 from agentci.record.otlp_receiver import TOO_MANY_SPANS
 from agentci.record.printed_answer import AnswerSource
 from agentci.record.recorded_case import (
@@ -55,14 +55,17 @@ from agentci.record.recording_file import (
     find_recording_path,
 )
 from agentci.record.redaction import RecordingRedactor
-from agentci.record.replay import ReplayMode, read_requests
+from agentci.record.replay import REPEATED, ReplayMode, read_requests
 from agentci.record.request_file import remove_other_cases, write_requests
-from agentci.recordings.registry import REQUESTS_SUFFIX
+from agentci.recordings.registry import REQUESTS_SUFFIX, name_failed_recording
 from agentci.reports.report_format import MAX_NAMES, format_problem
 
 EXIT_FAILED: Final = 1
 EXIT_INCOMPLETE: Final = 3
 MAX_CASES_BYTES: Final = 64 * 1024**2
+# Of the process of a case, and of a command without cases, such as a test suite or a server.
+CASE_SECONDS: Final = 300
+COMMAND_SECONDS: Final = 3_600
 PLACEHOLDER: Final = re.compile(r"\$?(?:\{\{\s*(\w+)\s*\}\}|\{\s*(\w+)\s*\})")
 INPUT_NAME: Final = INPUT_PLACE.strip("{}")
 UNREAD_HINT: Final = (
@@ -87,6 +90,7 @@ QUESTION_HINT: Final = (
     "add the question to the command if the agent needs one, or ask several with --cases FILE"
 )
 REPLAY_HINT: Final = "record again with a key if the change is wanted, or use --replay=fallback"
+REPEAT_HINT: Final = "check why the agent does not end"
 OUTPUT_LINES: Final = 10
 MAX_QUESTION: Final = 80
 MAX_REQUESTS: Final = 3
@@ -112,7 +116,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
         requests: folder with requests and responses; empty for one next to ``out``.
         is_injected: whether Python and Node programs also send the spans of what is installed.
         replay: how to answer from that folder; None to ask the models and write it.
-        timeout: seconds after which a case is stopped, as text; empty for no limit.
+        timeout: seconds after which a case is stopped, or ``none``; empty for the default.
         answer: what the answer of a case is; None for that of the model, with a warning if the
             command prints another, or as it was recorded before a replay.
     """
@@ -213,7 +217,7 @@ def make_recording(
         report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
         keep=keep,
         is_stopped=interruption.is_requested,
-        timeout=_parse_timeout(options.timeout),
+        timeout=_parse_timeout(options.timeout, has_cases=bool(options.cases)),
     )
     found = record(order)
     if options.replay is not None:
@@ -228,7 +232,14 @@ def make_recording(
     if options.replay is None and any(each.requests for each in found) and is_whole:
         remove_other_cases(folder, [each.case for each in found])
     removed = _list_removed(earlier, lines) if is_whole else []
-    _show_recording(found, name, session, removed=removed, outcome=outcome)
+    _show_recording(
+        found,
+        name,
+        session,
+        removed=removed,
+        outcome=outcome,
+        failed=workspace.display_path(name_failed_recording(path.path)),
+    )
     number = interruption.signal_number
     return Recording(
         file=name,
@@ -275,12 +286,22 @@ def _check_command(options: RecordOptions) -> None:
         raise InputError.from_message(message, hint=hint)
 
 
-def _parse_timeout(text: str) -> float | None:
+def _parse_timeout(text: str, *, has_cases: bool) -> float | None:
+    """Return seconds; None for no limit.
+
+    Args:
+        text: empty for the default.
+        has_cases: whether the command runs once per case.
+    """
+    if text == "none":
+        return None
     with suppress(ValueError):
-        if not text or 0 < float(text) < math.inf:
-            return float(text) if text else None
-    message = f"the time limit of a case is not a number of seconds above 0: {quote_name(text)}"
-    raise InputError.from_message(message, hint="write seconds, as in `--timeout 120`")
+        seconds = float(text or (CASE_SECONDS if has_cases else COMMAND_SECONDS))
+        if 0 <= seconds < math.inf:
+            return seconds or None
+    message = f"the time limit of a case is not a number of seconds: {quote_name(text)}"
+    hint = "write seconds, as in `--timeout 120`, or `none`"
+    raise InputError.from_message(message, hint=hint)
 
 
 def _find_mistaken_placeholder(options: RecordOptions) -> str:
@@ -345,22 +366,25 @@ def _show_recording(
     *,
     removed: Sequence[str],
     outcome: FileOutcome,
+    failed: str,
 ) -> None:
     """Print what came in as `agentci show` does, how much it is, and the problems.
 
     Args:
         removed: cases that the file had before.
+        failed: file that was written instead if the recording failed.
     """
     if any(each.source for each in found):
         from agentci.cli.commands.show import format_recording  # noqa: PLC0415 (after the agent)
 
         content = "\n".join(line for each in found for line in each.lines)
         try:
-            shown = format_recording(content.encode(), file, session)
+            written = failed if outcome == "kept" else file
+            shown = format_recording(content.encode(), written, session)
         except RecordingError as error:  # as a case without a complete turn says, too
             shown = f"{escape_for_log_line(str(error.problem))}\n"
         write_to_stream(f"{shown}\n", session.out)
-    summary = _format_summary(found, file, outcome)
+    summary = _format_summary(found, file, outcome, failed=failed)
     write_to_stream(f"{escape_for_log_line(summary)}\n", session.out)
     outputs: set[str] = set()
     problems = "".join(_format_problems(*each, outputs) for each in _list_problems(found))
@@ -427,7 +451,9 @@ def _find_requests_folder(options: RecordOptions, workspace: Workspace) -> Resol
     return found
 
 
-def _format_summary(found: Sequence[RecordedCase], name: str, outcome: FileOutcome) -> str:
+def _format_summary(
+    found: Sequence[RecordedCase], name: str, outcome: FileOutcome, *, failed: str
+) -> str:
     turns = sum(each.summary.turns for each in found)
     calls = sum(each.model_calls for each in found)
     tools = sum(each.summary.tool_calls for each in found)
@@ -448,6 +474,8 @@ def _format_summary(found: Sequence[RecordedCase], name: str, outcome: FileOutco
         text += (
             f"; {format_count(incomplete, 'incomplete run')}, reported as errors by `agentci run`"
         )
+    if outcome == "kept":
+        text += f"; {hint_at_show(failed)}"
     return text
 
 
@@ -499,7 +527,8 @@ def _find_problems(found: RecordedCase) -> Iterator[Problem]:
     for error in found.injection_errors:
         yield Problem(message=f"{name}injection failed: {error}", severity="note")
     if found.misses:
-        yield Problem(message=f"{name}{found.misses[0]}", hint=REPLAY_HINT)
+        hint = REPEAT_HINT if found.misses[0].startswith(REPEATED) else REPLAY_HINT
+        yield Problem(message=f"{name}{found.misses[0]}", hint=hint)
     elif found.end.code and not found.has_activity:
         line = find_last_line(found.output)
         message = f"{name}the command {found.end.describe()} before it called a model"

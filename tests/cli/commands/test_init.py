@@ -105,8 +105,9 @@ def check_workflow(folder: Path) -> Mapping[str, object]:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    text = path.read_text()
-    steps = yaml.safe_load(text)["jobs"]["eval"]["steps"]
+    job = yaml.safe_load(path.read_text())["jobs"]["eval"]
+    assert job["timeout-minutes"] == 30
+    steps = job["steps"]
     evaluate, upload, comment = steps[-3:]
     assert upload["with"]["archive"] is False
     assert comment["uses"] == evaluate["uses"]
