@@ -220,7 +220,7 @@ NO_ACTIVITY: Final = "no agent activity was recorded"
 # Ids, times, and names made from ids, of traces and their parts.
 _RUN_FIELDS: Final = frozenset(
     {
-        *("id", "key", "conversation", "trace_id", "span_id", "call_id", "parent", "place"),
+        *("id", "key", "conversation", "trace_id", "span_id", "call_id", "parent", "place", "span"),
         *("recorded_run", "start", "start_ms", "ms", "duration_ms", "performance", "warnings"),
     }
 )
