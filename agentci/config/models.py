@@ -307,7 +307,7 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         description="Checks; see agentci's docs/checks.md.",
     )
     prices: Prices = optional(
-        "US dollars per million tokens, by model, for `max_cost`.",
+        "US dollars per million tokens, by model, for `max_cost` and reports.",
         default={},
     )
     results: Text | list[Text | ResultsEntry] = optional(

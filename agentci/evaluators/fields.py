@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from agentci.errors import InputError
 from agentci.model import values
 from agentci.model.requests import DOCKER_EXECUTOR, Repetition
+from agentci.model.trace import ModelPrice
 from agentci.model.values import Place, RepeatAggregation
 
 MAX_SECONDS: Final = 86_400
@@ -235,6 +236,15 @@ class TokenPriceSpec(StrictModel):
     cache_write: Dollars | None = optional(
         "Input tokens written to a cache; default: the price of `input`."
     )
+
+    def make_price(self) -> ModelPrice:
+        """Fill in the defaults."""
+        return ModelPrice(
+            input=self.input,
+            output=self.output,
+            cache_read=self.input if self.cache_read is None else self.cache_read,
+            cache_write=self.input if self.cache_write is None else self.cache_write,
+        )
 
 
 Prices: TypeAlias = dict[Text, TokenPriceSpec]

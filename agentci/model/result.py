@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, Gate, PolicyComparison
 from agentci.model.requests import EvaluatorIdentity, Judgement
-from agentci.model.trace import Milliseconds, ModelStep, RunSpan, TokenTotals
+from agentci.model.trace import Milliseconds, ModelStep, PriceList, RunSpan, TokenTotals
 from agentci.model.values import ContentLimit, FailOn, Place, Problem, RepeatAggregation
 
 MAX_SHARDS: Final = 256
@@ -186,6 +186,7 @@ class RunContent(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
         columns: of the dataset row, without output of the agent.
         tags: labels of the case in its eval file or dataset.
         latency_ms, tokens, cost_usd: of the whole run; None if not recorded.
+        priced: whether the cost is not recorded, but computed from ``prices``.
         cut: as in ``TurnContent``, of the other fields; of ``spans``, their number.
         redacted: whether secrets were removed.
         performance: as JSON; only of a content from a report, else the summary has it.
@@ -200,6 +201,7 @@ class RunContent(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     latency_ms: Milliseconds | None = None
     tokens: TokenTotals | None = None
     cost_usd: Annotated[float, Meta(ge=0)] | None = None
+    priced: bool = False
     cut: CutCharacters = {}
     redacted: bool = False
     performance: str | None = None
@@ -525,8 +527,8 @@ class RunInfo(Struct, frozen=True, kw_only=True):
 class RunContents(Protocol):
     """The contents of cases by number, with only one at a time in memory."""
 
-    def load(self, number: int) -> RunContent:
-        """Return the content with this number, as far as it is kept."""
+    def load(self, number: int, prices: PriceList) -> RunContent:
+        """Return the content with this number, as far as it is kept, with its cost."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -548,6 +550,7 @@ class Report(Struct, frozen=True, kw_only=True):
         contents: of the cases; None if only their summaries are known.
         content_limit: how much of the contents is kept.
         baseline: by check id, the results of the baseline.
+        prices: by config, for runs whose cost was not recorded.
     """
 
     complete: bool
@@ -567,3 +570,4 @@ class Report(Struct, frozen=True, kw_only=True):
     contents: RunContents | None = None
     content_limit: ContentLimit = "budget"
     baseline: Mapping[str, BaselineCheck] = field(default_factory=dict)
+    prices: Mapping[str, PriceList] = field(default_factory=dict)

@@ -198,6 +198,19 @@ class ModelStep(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     span: str | None = None
 
 
+class ModelPrice(Struct, frozen=True, kw_only=True):
+    """US dollars per million tokens."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+
+# By patterns of models; the first that matches counts.
+PriceList: TypeAlias = Mapping[str, ModelPrice]
+
+
 class Turn(Struct, frozen=True, kw_only=True):
     """One turn of a conversation: the user's message, and what the agent did and answered.
 

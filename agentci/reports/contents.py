@@ -19,11 +19,13 @@ from agentci.model.result import (
     RunContent,
     TurnContent,
 )
+from agentci.model.trace import PriceList
 from agentci.model.values import ContentLimit, replace
 from agentci.reports.report_format import case_key
 from agentci.reports.run_content import (
     add_baseline,
     add_baseline_durations,
+    add_cost,
     decode_content,
     excerpt,
     find_answer_change,
@@ -61,9 +63,9 @@ class StoredContents(Struct, frozen=True, kw_only=True, eq=False):
     redact: _Redact
     levels: Mapping[int, ContentLevel] = field(default_factory=dict)
 
-    def load(self, number: int) -> RunContent:
-        """Return the content with this number, as far as it is kept."""
-        stored = decode_content(self.chunks.read(number))
+    def load(self, number: int, prices: PriceList) -> RunContent:
+        """Return the content with this number, as far as it is kept, with its cost."""
+        stored = add_cost(decode_content(self.chunks.read(number)), prices)
         content = self.redact(stored)
         if content != stored:
             content = replace(content, redacted=True)
@@ -124,16 +126,17 @@ def load_content(
     """
     summary = results[-1].case
     contents, found = report.contents, _find_baseline(report, results)
+    prices = report.prices.get(results[-1].config, {})
     content = (
         make_excerpt(summary)
         if contents is None or summary.content is None
-        else contents.load(summary.content)
+        else contents.load(summary.content, prices)
     )
     if report.content_limit == "none":
         content = reduce_content(content, "none")
     if contents is None or found is None:
         return content, None
-    stored = contents.load(found)
+    stored = contents.load(found, prices)
     content = add_baseline_durations(content, stored)
     before = reduce_content(stored, content.level)
     before = reduce_content(before, "without_results")

@@ -212,10 +212,14 @@ def _case(shown: ReportedCase, cluster: int | None) -> results_json.CaseJson:
         latency_ms=content.latency_ms,
         tokens=content.tokens,
         cost_usd=content.cost_usd,
+        priced=content.priced,
         baseline=None
         if before is None
         else results_json.BaselineRunJson(
-            latency_ms=before.latency_ms, tokens=before.tokens, cost_usd=before.cost_usd
+            latency_ms=before.latency_ms,
+            tokens=before.tokens,
+            cost_usd=before.cost_usd,
+            priced=before.priced,
         ),
         turn_count=sum(not turn.missing for turn in content.turns),
         turns=content.turns,

@@ -40,11 +40,16 @@ from agentci.reports.report_format import (
 
 
 class Amounts(Struct, frozen=True, kw_only=True):
-    """What one recorded run took; None for what was not recorded."""
+    """What one recorded run took; None for what was not recorded.
+
+    Attributes:
+        priced: whether the cost is computed from ``prices``.
+    """
 
     latency_ms: Milliseconds | None = None
     tokens: TokenTotals | None = None
     cost_usd: float | None = None
+    priced: bool = False
 
 
 class CaseOutcome(Struct, frozen=True, kw_only=True):
@@ -157,7 +162,12 @@ def _number_clusters(
 
 
 def _measure(content: RunContent) -> Amounts:
-    return Amounts(latency_ms=content.latency_ms, tokens=content.tokens, cost_usd=content.cost_usd)
+    return Amounts(
+        latency_ms=content.latency_ms,
+        tokens=content.tokens,
+        cost_usd=content.cost_usd,
+        priced=content.priced,
+    )
 
 
 def _count_turns(content: RunContent) -> int:
@@ -252,6 +262,7 @@ class RunAmounts(Struct, frozen=True, kw_only=True):
         latency_cases, token_cases, cost_cases: number of cases that recorded each.
         latency_ms: milliseconds of a case.
         tokens, cost_usd: sums; the cost is the agent's, in US dollars.
+        priced_cases: number of cases whose cost is computed from ``prices``.
     """
 
     cases: int
@@ -261,6 +272,7 @@ class RunAmounts(Struct, frozen=True, kw_only=True):
     latency_cases: int = 0
     token_cases: int = 0
     cost_cases: int = 0
+    priced_cases: int = 0
 
 
 class ReportMetrics(Struct, frozen=True, kw_only=True):
@@ -307,7 +319,7 @@ def _pair(now: Amounts, before: Amounts) -> tuple[Amounts, Amounts]:
     """Keep what both have."""
     known = {
         name
-        for name in Amounts.__struct_fields__
+        for name in ("latency_ms", "tokens", "cost_usd")
         if getattr(now, name) is not None and getattr(before, name) is not None
     }
     return _select(now, known), _select(before, known)
@@ -335,6 +347,7 @@ def _sum_amounts(amounts: Sequence[Amounts]) -> RunAmounts:
         latency_cases=len(latencies),
         token_cases=len(tokens),
         cost_cases=len(costs),
+        priced_cases=sum(each.priced for each in amounts),
     )
 
 
@@ -378,6 +391,8 @@ def format_metrics(metrics: ReportMetrics, *, bold: str = "") -> str:
     if run.cost_usd is not None:
         costs = (run.cost_usd, common.cost_usd, before.cost_usd)
         change = _format_change(_format_cost, *costs, bold)
+        if run.priced_cases:
+            change += " by `prices`"
         parts.append((change, _format_cases(run.cost_cases, common.cost_cases)))
     shared = {cases for _, cases in parts}
     if len(parts) > 1 and len(shared) == 1 and "" not in shared:

@@ -184,12 +184,20 @@ class ResultJson(_Json, kw_only=True, omit_defaults=True):
     place: Annotated[PlaceJson, _about("The evaluator in the config.")]
 
 
+Priced: TypeAlias = Annotated[
+    bool, _about("Whether the cost is not recorded, but computed from `prices`.")
+]
+
+
 class BaselineRunJson(_Json, omit_defaults=True):
     """The run of the case in the baseline."""
 
     latency_ms: Milliseconds | None = None
     tokens: TokenTotals | None = None
     cost_usd: float | None = None
+    priced: Annotated[
+        bool, _about("Whether the cost is not recorded, but computed from `prices`.")
+    ] = False
 
 
 class CaseJson(_Json, kw_only=True, omit_defaults=True):
@@ -224,7 +232,10 @@ class CaseJson(_Json, kw_only=True, omit_defaults=True):
     ] = "full"
     latency_ms: Annotated[Milliseconds | None, _about("Of all turns.")] = None
     tokens: TokenTotals | None = None
-    cost_usd: Annotated[Amount | None, _about("Of the agent, as recorded.")] = None
+    cost_usd: Annotated[Amount | None, _about("Of the agent.")] = None
+    priced: Annotated[
+        bool, _about("Whether the cost is not recorded, but computed from `prices`.")
+    ] = False
     baseline: BaselineRunJson | None = None
     turn_count: Annotated[Count, _about("Number of recorded turns.")]
     turns: tuple[TurnContent, ...]
@@ -301,6 +312,7 @@ class RunAmountsJson(_Json, omit_defaults=True):
     latency_cases: Annotated[Count, _about("Number of cases with a latency.")] = 0
     token_cases: Count = 0
     cost_cases: Count = 0
+    priced_cases: Annotated[Count, _about("Number of cases whose cost is by `prices`.")] = 0
 
 
 class MetricsJson(_Json, kw_only=True):

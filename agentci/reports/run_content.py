@@ -29,6 +29,7 @@ from agentci.model.result import (
 )
 from agentci.model.trace import (
     ModelStep,
+    PriceList,
     SubagentRun,
     TokenTotals,
     TokenUsage,
@@ -38,6 +39,7 @@ from agentci.model.trace import (
     Turn,
 )
 from agentci.model.values import Json, JsonObject, Place, replace
+from agentci.recordings.prices import price_steps
 
 
 def find_case_state(
@@ -105,6 +107,21 @@ def add_baseline_durations(content: RunContent, before: RunContent) -> RunConten
         for span in content.spans
     )
     return replace(content, spans=spans) if durations else content
+
+
+def add_cost(content: RunContent, prices: PriceList) -> RunContent:
+    """Add the cost by ``prices`` if it was not recorded and all model calls can be priced.
+
+    A baseline is priced again, so that a price that changed does not look like another use.
+    """
+    if not prices or (content.cost_usd is not None and not content.priced):
+        return content
+    inner = (turn for run in content.subagents for turn in run.turns)
+    turns = [turn for turn in (*content.turns, *inner) if not turn.missing]
+    cost, missing = price_steps((step for turn in turns for step in turn.steps), prices)
+    if missing or not turns or not all(turn.steps for turn in turns):
+        return content
+    return replace(content, cost_usd=cost, priced=True)
 
 
 def _compare_turn(turn: TurnContent, before: TurnContent) -> BaselineTurn | Literal["same"]:

@@ -74,6 +74,9 @@ def test_prices_of_the_config(tmp_path: Path) -> None:
     text = CHECKS + "- max_cost: $0.50\nprices: {'gpt-*': {input: 0.15, output: 0.6}}\n"
     ran = run_agentci(["run"], cwd=prepare(tmp_path, text))
     assert ran.code == 0, ran.out
+    metrics = ran.results["metrics"]["run"]
+    assert metrics["priced_cases"] == metrics["cost_cases"] == len(ran.results["cases"])
+    assert metrics["cost_usd"] > 0
 
 
 def test_check_for_no_case_fails_the_gate(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from agentci.model.result import (
     RunInfo,
     TurnContent,
 )
-from agentci.model.trace import ModelStep, RunSpan, TokenTotals
+from agentci.model.trace import ModelPrice, ModelStep, RunSpan, TokenTotals
 from agentci.model.values import replace
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
@@ -288,3 +288,44 @@ def test_problems_of_a_case_are_worst_first() -> None:
 )
 def test_results_json_names_run_of_workflow(run: RunInfo, written: str) -> None:
     assert written in text_of(JsonReport(), replace(mixed_report(), run=run))
+
+
+_PRICES = {"small*": ModelPrice(input=2, output=10, cache_read=1, cache_write=2)}
+
+
+def _priced_report(now: RunContent, before: RunContent) -> Report:
+    report = _report((now, before))
+    config = report.results[0].config
+    return replace(report, prices={config: _PRICES})
+
+
+def test_unrecorded_cost_is_computed_from_prices_in_both_runs() -> None:
+    step = ModelStep(model="small-1", input_tokens=1000, output_tokens=100)
+    run = RunContent(turns=(TurnContent(user="", answer="", steps=(step,)),))
+    dearer = replace(step, output_tokens=300)
+    # Its cost was computed from other prices.
+    before = replace(run, cost_usd=9, priced=True)
+    now = replace(run, turns=(replace(run.turns[0], steps=(dearer,)),))
+    metrics = summarize_metrics(_priced_report(now, before))
+    assert metrics.common is not None
+    assert metrics.baseline is not None
+    assert (metrics.common.cost_usd, metrics.baseline.cost_usd) == pytest.approx((0.005, 0.003))
+    assert (metrics.run.cost_cases, metrics.run.priced_cases) == (1, 1)
+    assert format_metrics(metrics) == "$0.003 → $0.005 of the agent (+67%) by `prices`"
+
+
+@pytest.mark.parametrize(
+    "steps", [(), (ModelStep(model="large", input_tokens=1, output_tokens=1),), (ModelStep(),)]
+)
+def test_cost_is_unknown_if_a_model_call_has_no_price(steps: tuple[ModelStep, ...]) -> None:
+    known = ModelStep(model="small-1", input_tokens=1000, output_tokens=100)
+    turns = [TurnContent(user="", answer="", steps=each) for each in ((known,), steps)]
+    run = RunContent(turns=tuple(turns))
+    assert summarize_metrics(_priced_report(run, run)).run.cost_usd is None
+
+
+def test_recorded_cost_counts_before_prices() -> None:
+    step = ModelStep(model="small-1", input_tokens=1000, output_tokens=100)
+    run = RunContent(turns=(TurnContent(user="", answer="", steps=(step,)),), cost_usd=0.5)
+    metrics = summarize_metrics(_priced_report(run, run))
+    assert (metrics.run.cost_usd, metrics.run.priced_cases) == (0.5, 0)

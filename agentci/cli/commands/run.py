@@ -288,6 +288,10 @@ def _make_report(
             redact=session.services.variables.redactor.redact_value,
         ),
         baseline={} if baseline is None else baseline.checks,
+        prices={
+            suite.file: {model: price.make_price() for model, price in suite.prices.items()}
+            for suite in (each.suite for each in plan.loaded)
+        },
     )
     return limit_contents(report, settings.content)
 

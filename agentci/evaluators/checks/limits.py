@@ -10,16 +10,15 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_number
-from agentci._util.text.patterns import matches_name
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding, list_turns, make_finding
 from agentci.model.case import Case
-from agentci.model.trace import ModelStep, Trace, Turn
+from agentci.model.trace import ModelPrice, ModelStep, Trace, Turn
+from agentci.recordings.prices import add_cached, count_input, price_steps
 
 MAX: Final = "max"
 NANOSECONDS: Final = 1_000_000  # in a millisecond
 SECOND: Final = 1000
-MILLION: Final = 1_000_000
 NO_TIMES: Final = "the recording has no times of turns"
 NO_MODEL_CALLS: Final = "the recording does not tell its model calls apart"
 
@@ -131,27 +130,6 @@ class UsedTokens(Struct, frozen=True, kw_only=True):
         return counts.get(name, self.unknown)
 
 
-def count_input(step: ModelStep) -> int | None:
-    """Return all input tokens of a model call, with those of a cache; see ``_add_cached``."""
-    if step.input_tokens is None:
-        return None
-    return int(_add_cached(step.input_tokens, _count_cached(step)))
-
-
-def _count_cached(step: ModelStep) -> int:
-    """Return the tokens that were read from a cache or written to one."""
-    return (step.cached_tokens or 0) + (step.cache_write_tokens or 0)
-
-
-def _add_cached(given: float, cached: float) -> float:
-    """Return the input tokens with those of a cache.
-
-    Conventions include the latter in the input. Where they are more than the input, the recording
-    does not follow that, and they are added.
-    """
-    return given + cached if cached > given else given
-
-
 def _sum_usage(steps: Sequence[ModelStep]) -> UsedTokens:
     inputs = [count_input(step) for step in steps]
     outputs = [step.output_tokens for step in steps]
@@ -255,7 +233,7 @@ def _measure_run(trace: Trace) -> UsedTokens:
     turns = [_sum_turn(turn) for turn in list_turns(trace)]
     usage = trace.usage
     if any(each.unknown for each in turns) and usage is not None and not trace.subagents:
-        total = _add_cached(usage.input, usage.cached or 0)
+        total = add_cached(usage.input, usage.cached or 0)
         return UsedTokens(
             input=total, output=usage.output, unknown=0, unknown_input=0, unknown_output=0, calls=0
         )
@@ -267,15 +245,6 @@ def _measure_run(trace: Trace) -> UsedTokens:
         unknown_output=sum(each.unknown_output for each in turns),
         calls=sum(each.calls for each in turns),
     )
-
-
-class ModelPrice(Struct, frozen=True, kw_only=True):
-    """US dollars per million tokens."""
-
-    input: float
-    output: float
-    cache_read: float
-    cache_write: float
 
 
 class MaxCost(Struct, frozen=True, kw_only=True):
@@ -306,32 +275,9 @@ class MaxCost(Struct, frozen=True, kw_only=True):
 
     def _price(self, turns: Sequence[Turn]) -> tuple[float, str]:
         """The known cost, and why it is not all; empty if it is."""
-        known, missing = 0.0, ""
-        for turn in turns:
-            if not turn.model_steps:
-                missing = missing or NO_MODEL_CALLS
-            for step in turn.model_steps:
-                cost, why = self._price_step(step)
-                known, missing = known + cost, missing or why
-        return known, missing
-
-    def _price_step(self, step: ModelStep) -> tuple[float, str]:
-        if step.cost_usd is not None:
-            return step.cost_usd, ""
-        if step.model is None:
-            return 0.0, "a model call recorded neither its cost nor its model"
-        price = next(
-            (price for pattern, price in self.prices if matches_name(pattern, step.model)), None
-        )
-        if price is None:
-            return 0.0, f"model `{step.model}` recorded no cost and has no price in `prices`"
-        total, output = count_input(step), step.output_tokens
-        read, written = step.cached_tokens or 0, step.cache_write_tokens or 0
-        plain = max((total or 0) - read - written, 0)
-        cost = plain * price.input + read * price.cache_read + written * price.cache_write
-        cost = (cost + (output or 0) * price.output) / MILLION
-        is_known = total is not None and output is not None
-        return cost, "" if is_known else f"a call of model `{step.model}` recorded no usage"
+        steps = (step for turn in turns for step in turn.model_steps)
+        known, missing = price_steps(steps, dict(self.prices))
+        return known, missing if all(turn.model_steps for turn in turns) else NO_MODEL_CALLS
 
 
 class MaxModelCalls(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,6 @@ from agentci.evaluators.checks.limits import (
     MaxLatency,
     MaxModelCalls,
     MaxTokens,
-    ModelPrice,
     format_seconds,
 )
 from agentci.evaluators.checks.texts import (
@@ -47,7 +46,6 @@ from agentci.evaluators.checks.tools import (
 )
 from agentci.evaluators.checks.trajectory import TrajectoryRule
 from agentci.evaluators.evaluator import Facts
-from agentci.evaluators.fields import TokenPriceSpec
 from agentci.evaluators.trajectory.expectation import (
     ExpectedTrajectory,
     InvalidExpectationError,
@@ -56,6 +54,7 @@ from agentci.evaluators.trajectory.expectation import (
 )
 from agentci.evaluators.trajectory.match import MAX_VARIANTS, count_variants
 from agentci.model.requests import EvaluatorIdentity
+from agentci.model.trace import ModelPrice
 from agentci.model.values import Json, Problem
 
 CHECK_TYPE: Final = "check"
@@ -153,16 +152,7 @@ def _make_cost(entry: entries.MaxCostEntry, context: CheckContext) -> CheckRule:
     prices = {**entry.prices, **{k: v for k, v in context.prices.items() if k not in entry.prices}}
     return MaxCost(
         limits={MAX: entries.parse_cost(entry.value)},
-        prices=tuple((name, _make_price(each)) for name, each in prices.items()),
-    )
-
-
-def _make_price(price: TokenPriceSpec) -> ModelPrice:
-    return ModelPrice(
-        input=price.input,
-        output=price.output,
-        cache_read=price.input if price.cache_read is None else price.cache_read,
-        cache_write=price.input if price.cache_write is None else price.cache_write,
+        prices=tuple((name, each.make_price()) for name, each in prices.items()),
     )
 
 

@@ -168,7 +168,7 @@ function tilesView() {
       change('tokens', tokens, { format: count, least: 1 }),
     ),
     tile(
-      'Total agent cost',
+      run.priced_cases ? 'Agent cost by prices' : 'Total agent cost',
       dollars(run.cost_usd),
       change('usd', (each) => each.cost_usd, { format: dollars, least: 0.00005 }),
     ),

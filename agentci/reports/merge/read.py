@@ -181,6 +181,7 @@ class ReportParts:
                     latency_ms=read.baseline.latency_ms,
                     tokens=read.baseline.tokens,
                     cost_usd=read.baseline.cost_usd,
+                    priced=read.baseline.priced,
                 )
                 self._baseline_contents[key] = self._contents.append(encode_content(before))
             number = self._contents.append(encode_content(_drop_baseline(content)))
@@ -299,6 +300,7 @@ def _content(read: results_json.CaseJson) -> RunContent:
         latency_ms=read.latency_ms,
         tokens=read.tokens,
         cost_usd=read.cost_usd,
+        priced=read.priced,
         cut=read.cut,
         redacted=read.redacted,
         performance=None if read.performance is None else dumps(read.performance),
