@@ -23,7 +23,7 @@ from agentci.gate.check_classes import (
     find_newly_failing,
     find_no_longer_evaluated,
 )
-from agentci.gate.decision import GateReason, ReasonKind
+from agentci.gate.rules import GateReason, ReasonKind
 from agentci.gate.statistics import (
     MIN_SHOWN_GROUPS,
     P_VALUE_TOLERANCE,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_distinct, format_number
 from agentci._util.text.secrets import HIDDEN
-from agentci.gate.decision import GateReason
+from agentci.gate.rules import GateReason
 from agentci.model.gate import (
     POOLED,
     RESULTS_PREFIX,

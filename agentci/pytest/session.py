@@ -21,7 +21,8 @@ from agentci.evaluators.agentevals.match_eval_case import make_row_trace
 from agentci.evaluators.evaluator import ComparableEvaluator
 from agentci.evaluators.judge_config import make_judge_settings
 from agentci.evaluators.pytest_agent_evals import RESULT
-from agentci.gate.decision import compute_totals, decide, group_results_by_policy
+from agentci.gate.decision import compute_totals, decide
+from agentci.gate.rules import group_results_by_policy
 from agentci.github.events import find_checked_out_commit, find_missing_secrets_reason
 from agentci.model.case import Case, CaseSummary, DatasetRow
 from agentci.model.gate import Gate, GatePolicy
@@ -44,10 +45,10 @@ from agentci.pytest.evaluators import (
     make_evaluator,
 )
 from agentci.reports.contents import StoredContents
-from agentci.reports.differences import format_call
 from agentci.reports.json_report import JsonReport
 from agentci.reports.merge.read import read_report
 from agentci.reports.run_content import make_case_summary
+from agentci.reports.tool_calls import format_call
 from agentci.runner.check import Check, run_check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.load_inputs import load_dataset

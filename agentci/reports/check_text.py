@@ -8,7 +8,7 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_criterion, format_score
 from agentci.model.case import DialogueTurn
 from agentci.model.result import CheckResult
-from agentci.reports import differences
+from agentci.reports import tool_calls
 
 MAX_TURNS = 5
 MAX_REASON = 300
@@ -82,7 +82,7 @@ def list_findings(result: CheckResult, *, quotes: bool = True) -> tuple[str, ...
     judgement = result.judgement
     if judgement is None:
         return ()
-    calls = differences.format_diff(judgement.details)
+    calls = tool_calls.format_diff(judgement.details)
     misses = tuple(f"- {miss}" for miss in judgement.misses)
     if not quotes:
         short = (shorten_quotes(miss, result) for miss in judgement.misses)
@@ -104,7 +104,7 @@ def shorten_quotes(text: str, result: CheckResult) -> str:
     """Replace a built-in metric's quotes of a turn by a note that the calls or answers differ."""
     if result.evaluator.type != "builtin" or result.judgement is None:
         return text
-    calls = differences.find_unmatched_turns(result.judgement.details)
+    calls = tool_calls.find_unmatched_turns(result.judgement.details)
     return _QUOTED_SIDES.sub(rf"\1{CALLS_DIFFER if calls else ': the answer differs'}", text)
 
 
@@ -125,7 +125,7 @@ def _iterate_reasons(result: CheckResult) -> Iterator[str]:
     yield result.reason or ""
     if judgement is not None:
         yield from judgement.misses[:1]
-        yield differences.describe_worst_call(judgement.details)
+        yield tool_calls.describe_worst_call(judgement.details)
         yield from (turn.partition(";")[0] for turn in low_scoring_turns(result)[:1])
         yield judgement.reasoning or ""
 
@@ -136,7 +136,7 @@ def low_scoring_turns(result: CheckResult) -> tuple[str, ...]:
     The result is empty if the evaluator reported misses or tool calls.
     """
     judgement = result.judgement
-    if judgement is None or judgement.misses or differences.find_unmatched_turns(judgement.details):
+    if judgement is None or judgement.misses or tool_calls.find_unmatched_turns(judgement.details):
         return ()
     turns = dict(enumerate(result.case.dialogue, start=1))
     lines = [

@@ -12,23 +12,20 @@ from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Problem
 from agentci.reports import comparison as baseline_text
-from agentci.reports.check_text import format_outcome, split_lines
-from agentci.reports.differences import RunDifference, format_diff
-from agentci.reports.failures import (
+from agentci.reports.changed_checks import (
     LOST_TITLE,
     LOWER_SCORE_TITLE,
     MAX_LOWER_SCORES,
-    Cause,
-    Causes,
-    FailedCheck,
     format_change_line,
     format_lost,
     format_more_skips,
     join_lost,
-    list_causes,
     list_lower_scores,
     list_skipped,
 )
+from agentci.reports.check_text import format_outcome, split_lines
+from agentci.reports.differences import RunDifference
+from agentci.reports.failures import Cause, Causes, FailedCheck, list_causes
 from agentci.reports.outcomes import summarize_repeats
 from agentci.reports.policy import POLICY_TITLE, list_policy_lines
 from agentci.reports.problems import render_problems
@@ -49,6 +46,7 @@ from agentci.reports.report_format import (
     list_first_names,
     name_no_score,
 )
+from agentci.reports.tool_calls import format_diff
 from agentci.reports.workflow_commands import render_group
 
 MAX_CASES = 10

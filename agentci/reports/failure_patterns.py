@@ -24,15 +24,8 @@ from agentci._util.text.change import (
 from agentci.model.result import BaselineTurn, CheckResult, ExpectedCall, RunContent, TurnContent
 from agentci.reports.check_text import find_error_key, low_scoring_turns, shorten_quotes
 from agentci.reports.contents import KEPT_LEVELS
-from agentci.reports.differences import (
-    MAX_CALLS,
-    Reference,
-    ToolCallRow,
-    choose_reference,
-    compare_turn,
-    find_unmatched_turns,
-    format_call,
-)
+from agentci.reports.differences import Reference, choose_reference, compare_turn
+from agentci.reports.tool_calls import MAX_CALLS, ToolCallRow, find_unmatched_turns, format_call
 
 # Beyond these limits, numbers are compared literally instead of being left out.
 MAX_NUMBERS: Final = 40

@@ -1,4 +1,4 @@
-"""What got worse in a run, one entry per cause, for the comment, the summary and the terminal."""
+"""Causes of the failures of a run, for the comment, the summary and the terminal."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,51 +10,27 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_score
-from agentci.gate.comparison import NEWLY_FAILING, NO_LONGER_EVALUATED, list_changes
 from agentci.model.gate import CheckChange
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import IdentityKey
-from agentci.reports.check_text import (
-    format_headline,
-    format_reason,
-    list_findings,
-    shorten_quotes,
+from agentci.reports.changed_checks import (
+    CheckKey,
+    LostChecks,
+    find_changes,
+    list_lost_checks,
+    make_check_key,
+    make_novelty_test,
 )
-from agentci.reports.comparison import (
-    describe_change,
-    find_gone_configs,
-    format_evaluator,
-    format_note,
-    format_whole_config,
-)
+from agentci.reports.check_text import format_reason, list_findings, shorten_quotes
+from agentci.reports.comparison import format_note
 from agentci.reports.contents import show_case
-from agentci.reports.differences import (
-    Reference,
-    RunDifference,
-    find_difference,
-    find_unmatched_turns,
-)
+from agentci.reports.differences import Reference, RunDifference, find_difference
 from agentci.reports.failure_patterns import NumberNotes, find_largest
-from agentci.reports.outcomes import (
-    CaseOutcome,
-    find_pattern,
-    list_case_outcomes,
-    rank_problem,
-)
-from agentci.reports.report_format import (
-    MAX_NAMES,
-    case_key,
-    filter_by_status,
-    list_first_names,
-)
+from agentci.reports.outcomes import CaseOutcome, find_pattern, list_case_outcomes, rank_problem
+from agentci.reports.report_format import MAX_NAMES, case_key, list_first_names
+from agentci.reports.tool_calls import find_unmatched_turns
 
 NEW_TITLE: Final = "New failures"
-LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
-LOWER_SCORE_TITLE: Final = "Lower score, still passing"
-MAX_LOWER_SCORES: Final = 5
-
-# Config, evaluator and case.
-_CheckKey: TypeAlias = tuple[str, str, str]
 # As `case_key` returns.
 _CaseKey: TypeAlias = tuple[str | None, ...]
 # Config and evaluator of each.
@@ -159,77 +135,6 @@ def _add_note(note: str, write: Callable[[str], str]) -> str:
     return f" ({write(note)})" if note else ""
 
 
-class LostChecks(Struct, frozen=True, kw_only=True):
-    """Checks of one evaluator, or of a config that is gone, that are no longer evaluated.
-
-    Attributes:
-        change: ``1 → skipped``.
-        status: the second part of it.
-        reason: why they are skipped; empty for others.
-        checks: their number.
-        without_case: how many of them are of cases that this run does not have.
-        cases: ids.
-        changed: those of them whose answer changed, if no earlier checks have them.
-        difference: of the first of these that no failed check shows.
-    """
-
-    evaluator: str
-    change: str
-    status: str
-    reason: str
-    checks: int
-    without_case: int
-    cases: tuple[str, ...]
-    changed: tuple[str, ...]
-    difference: RunDifference | None
-
-    def format_cases(self, write: Callable[[str], str]) -> str:
-        """Format ``a, b``, or ``20 checks: a, b, c, d, e, … and 15 more``.
-
-        Args:
-            write: escapes the id of a case.
-        """
-        names = list_first_names(self.cases, write)
-        is_counted = self.checks == len(self.cases) <= MAX_NAMES
-        return names if is_counted else f"{format_count(self.checks, 'check')}: {names}"
-
-    def format_changed(self, write: Callable[[str], str]) -> str:
-        """Format ``2 of these cases have a changed answer: a, b``, or of all; empty for none."""
-        if not self.changed:
-            return ""
-        if self.changed == self.cases and len(self.cases) > 1:
-            return "all of these cases have a changed answer"
-        verb = "has" if len(self.changed) == 1 else "have"
-        names = list_first_names(self.changed, write)
-        return f"{len(self.changed):,} of these cases {verb} a changed answer: {names}"
-
-
-def join_lost(lost: Sequence[LostChecks]) -> list[list[LostChecks]]:
-    """Join evaluators whose checks of the same cases have the same status and reason now."""
-    groups: dict[tuple[str, str, tuple[str, ...]], list[LostChecks]] = {}
-    for each in lost:
-        groups.setdefault((each.status, each.reason, each.cases), []).append(each)
-    return [*groups.values()]
-
-
-def format_lost(
-    group: Sequence[LostChecks], write: Callable[[str], str], write_case: Callable[[str], str]
-) -> str:
-    """Format ``tone 1 → skipped: a, b``; of several evaluators ``a, b: 4 checks removed (...)``.
-
-    Args:
-        group: as returned by ``join_lost``.
-        write: escapes the name of an evaluator.
-        write_case: escapes the id of a case.
-    """
-    [first, *others] = group
-    if not others:
-        return f"{write(first.evaluator)} {first.change}: {first.format_cases(write_case)}"
-    checks = format_count(sum(each.checks for each in group), "check")
-    names = list_first_names([each.evaluator for each in group], write)
-    return f"{list_first_names(first.cases, write_case)}: {checks} {first.status} ({names})"
-
-
 class Causes(Struct, frozen=True, kw_only=True):
     """What got worse, and what still fails as in the baseline.
 
@@ -241,7 +146,7 @@ class Causes(Struct, frozen=True, kw_only=True):
     """
 
     report: Report
-    changes: Mapping[_CheckKey, CheckChange]
+    changes: Mapping[CheckKey, CheckChange]
     is_new: Callable[[CheckResult], bool]
     new: tuple[Sequence[CaseOutcome], ...]
     known: tuple[Sequence[CaseOutcome], ...]
@@ -288,7 +193,7 @@ class Causes(Struct, frozen=True, kw_only=True):
         return find_difference(show_case(self.report, case.results).content, reference)
 
     def _describe_check(self, result: CheckResult, *, quotes: bool) -> FailedCheck:
-        change = self.changes.get(_make_key(result))
+        change = self.changes.get(make_check_key(result))
         reason = format_reason(result)
         judgement, threshold = result.judgement, result.evaluator.threshold
         return FailedCheck(
@@ -322,7 +227,7 @@ def list_causes(report: Report) -> Causes:
 @lru_cache(maxsize=1)
 def _list_causes(key: IdentityKey[Report]) -> Causes:
     report = key.value
-    is_new = _make_novelty_test(report)
+    is_new = make_novelty_test(report)
     new: list[CaseOutcome] = []
     known: list[CaseOutcome] = []
     for case in list_case_outcomes(report):
@@ -332,27 +237,13 @@ def _list_causes(key: IdentityKey[Report]) -> Causes:
     groups = [tuple(_group_by_cause(cases, report.results)) for cases in (new, known)]
     return Causes(
         report=report,
-        changes=_find_changes(report),
+        changes=find_changes(report),
         is_new=is_new,
         new=groups[0],
         known=groups[1],
         similar=dict(chain.from_iterable(map(_find_similar, groups))),
-        lost=tuple(_list_lost(report)),
+        lost=tuple(list_lost_checks(report)),
     )
-
-
-def _make_novelty_test(report: Report) -> Callable[[CheckResult], bool]:
-    """Make a test whether a failed check is newly failing, as all failed ones without a baseline.
-
-    One that passed there by the evaluators of that time is, too.
-    """
-    changes = _find_changes(report)
-
-    def is_new(result: CheckResult) -> bool:
-        before = report.baseline.get(result.id)
-        return before is None or before.status != "failed" or _make_key(result) in changes
-
-    return is_new
 
 
 def _group_by_cause(
@@ -440,154 +331,3 @@ def _sort_group(group: list[CaseOutcome]) -> list[CaseOutcome]:
     ranked = zip(group, largest, strict=True)
     ordered = sorted(ranked, key=lambda each: (rank_problem(each[0].problems[0]), -each[1]))
     return [case for case, _ in ordered]
-
-
-def _make_key(result: CheckResult) -> _CheckKey:
-    return result.config, result.evaluator.name, result.case.id
-
-
-def _find_changes(report: Report) -> Mapping[_CheckKey, CheckChange]:
-    compared = report.comparison.evaluators if report.comparison else ()
-    return {
-        (each.config, each.evaluator, change.case): change
-        for each in compared
-        for change in (*each.newly_failing, *each.no_longer_evaluated)
-    }
-
-
-def _list_lost(report: Report) -> Iterator[LostChecks]:
-    """Yield the checks that are no longer evaluated; those of a config that is gone together.
-
-    Errored ones have a list of their own.
-    """
-    comparison = report.comparison
-    if comparison is None:
-        return
-    gone = find_gone_configs(comparison)
-    results = {_make_key(each): each for each in report.results}
-    present = {(each.config, each.case.id) for each in report.results}
-    groups: dict[tuple[str, str, str], list[CheckChange]] = {}
-    without_case: Counter[tuple[str, str, str]] = Counter()
-    for compared in comparison.evaluators:
-        name = format_evaluator(compared, comparison)
-        if compared.config in gone:
-            own = [each for each in comparison.evaluators if each.config == compared.config]
-            name = format_whole_config(own)
-        for change in compared.no_longer_evaluated:
-            if change.status == "errored":
-                continue
-            result = results.get((compared.config, compared.evaluator, change.case))
-            reason = "" if result is None else format_headline(result)
-            key: tuple[str, str, str] = (name, change.status, reason)
-            groups.setdefault(key, []).append(change)
-            without_case[key] += (
-                compared.config not in gone and (compared.config, change.case) not in present
-            )
-    changed = {
-        each.summary.id: each for each in list_case_outcomes(report) if each.answer_changed is True
-    }
-    for (evaluator, status, reason), changes in groups.items():
-        cases = tuple(dict.fromkeys(each.case for each in changes))
-        found = [changed.pop(each) for each in cases if each in changed]
-        # What a failed check shows is above already.
-        unseen = next((each for each in found if not each.problems), found[0] if found else None)
-        yield LostChecks(
-            evaluator=evaluator,
-            change=_describe_changes(changes),
-            status=status,
-            reason=reason,
-            checks=len(changes),
-            without_case=without_case[evaluator, status, reason],
-            cases=cases,
-            changed=tuple(each.summary.id for each in found),
-            difference=None if unseen is None else _find_difference(report, unseen),
-        )
-
-
-def _find_difference(report: Report, case: CaseOutcome) -> RunDifference | None:
-    return find_difference(show_case(report, case.results).content, "baseline")
-
-
-def _describe_changes(changes: Sequence[CheckChange]) -> str:
-    """Describe changes to one status: ``1 → skipped``, or ``0.93 to 1 → removed``."""
-    lowest, highest = (
-        choose(changes, key=lambda each: 0.0 if each.before is None else each.before)
-        for choose in (min, max)
-    )
-    low, high = describe_change(lowest), describe_change(highest)
-    return high if low == high else f"{low.partition(' ')[0]} to {high}"
-
-
-def list_skipped(report: Report) -> tuple[CheckResult, ...]:
-    """List the skipped checks without those that ``list_causes`` has as lost."""
-    changes = _find_changes(report)
-    return tuple(
-        each
-        for each in report.results
-        if each.status == "skipped" and _make_key(each) not in changes
-    )
-
-
-def format_changes(report: Report) -> tuple[str, ...]:
-    """Format how many checks changed, and of cases the answers: ``2 newly failing``, ``1 fixed``.
-
-    What got worse comes first. Empty without a baseline, or if nothing changed.
-    """
-    changed = sum(each.answer_changed is True for each in list_case_outcomes(report))
-    answers = [f"{format_count(changed, 'case')} with a changed answer"] if changed else []
-    return (*format_changed_checks(report), *answers)
-
-
-def format_changed_checks(report: Report) -> tuple[str, ...]:
-    """Format how many checks changed, as in ``format_changes``."""
-    if report.comparison is None or report.comparison.no_baseline:
-        return ()
-    is_new = _make_novelty_test(report)
-    known = sum(each.status == "failed" and not is_new(each) for each in report.results)
-    return (
-        *(f"{count:,} {label}" for _, count, label in list_changes(report.comparison.evaluators)),
-        *([f"{known:,} still failing"] if known else []),
-    )
-
-
-def format_change_line(report: Report, baseline: str, *, bold: str = "") -> str:
-    """Format ``Checks against the baseline BASELINE: 2 newly failing, 1 fixed``; or nothing.
-
-    Args:
-        baseline: its name, as the report format shows it.
-        bold: is put around what got worse.
-    """
-    if report.comparison is None or report.comparison.no_baseline:
-        return ""
-    worse = (f" {NEWLY_FAILING}", f" {NO_LONGER_EVALUATED}")
-    shown = [
-        f"{bold}{each}{bold}" if any(name in each for name in worse) else each
-        for each in format_changes(report)
-    ]
-    return f"Checks against the baseline {baseline}: {', '.join(shown) or 'no change'}"
-
-
-class LowerScore(Struct, frozen=True):
-    """A check that passes as in the baseline, with a lower score."""
-
-    evaluator: str
-    change: CheckChange
-
-
-def list_lower_scores(report: Report) -> list[LowerScore]:
-    """List the checks whose score fell although they still pass: largest drop first."""
-    if report.comparison is None:
-        return []
-    found = [
-        LowerScore(format_evaluator(compared, report.comparison), change)
-        for compared in report.comparison.evaluators
-        for change in compared.lower_score
-    ]
-    return sorted(found, key=lambda each: (each.change.after or 0.0) - (each.change.before or 0.0))
-
-
-def format_more_skips(report: Report) -> str:
-    """Format that skipped checks which passed in the baseline are in another list; or nothing."""
-    found = filter_by_status(report.results, "skipped")
-    lost = len(found) - len(list_skipped(report))
-    return f", and {lost:,} that passed in the baseline" if lost else ""

@@ -27,10 +27,10 @@ from agentci.reports import comparison as baseline_text
 from agentci.reports import report_format, sections, workflow_commands
 from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.comparison import find_compared
-from agentci.reports.differences import TurnCalls, find_unmatched_turns
 from agentci.reports.outcomes import summarize_repeats
 from agentci.reports.policy import make_policy_section
 from agentci.reports.report_format import format_mean_score, format_pass_rate
+from agentci.reports.tool_calls import TurnCalls, find_unmatched_turns
 
 # A single bar adds nothing to its number; more than 30 are too thin to tell apart.
 MIN_BARS: Final = 2

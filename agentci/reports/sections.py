@@ -18,26 +18,22 @@ from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
 from agentci.model.values import Problem, replace
-from agentci.reports.check_text import MAX_REASON, format_requirement
-from agentci.reports.comparison import ADVISORY, describe_change
-from agentci.reports.differences import WIDTH, RunDifference
-from agentci.reports.failures import (
+from agentci.reports.changed_checks import (
     LOST_TITLE,
     LOWER_SCORE_TITLE,
     MAX_LOWER_SCORES,
-    NEW_TITLE,
-    Cause,
-    Causes,
-    FailedCheck,
     LostChecks,
     format_change_line,
     format_lost,
     format_more_skips,
     join_lost,
-    list_causes,
     list_lower_scores,
     list_skipped,
 )
+from agentci.reports.check_text import MAX_REASON, format_requirement
+from agentci.reports.comparison import ADVISORY, describe_change
+from agentci.reports.differences import RunDifference
+from agentci.reports.failures import NEW_TITLE, Cause, Causes, FailedCheck, list_causes
 from agentci.reports.outcomes import (
     CaseOutcome,
     format_metrics,
@@ -63,6 +59,7 @@ from agentci.reports.report_format import (
     list_first_names,
     list_reasons,
 )
+from agentci.reports.tool_calls import WIDTH
 
 MAX_ITEMS = 100
 MAX_UNFOLDED: Final = 3

@@ -19,7 +19,7 @@ from agentci.model.values import Json, JsonObject
 from agentci.recordings.inspection import IgnoredAttributes, InspectedRun, Instrumentation
 from agentci.recordings.telemetry.conventions.registry import CONVENTIONS
 from agentci.reports.console import align_columns, colour_text
-from agentci.reports.differences import format_call
+from agentci.reports.tool_calls import format_call
 
 MODEL_CALL_KEYS: Final = (
     *("model", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens"),

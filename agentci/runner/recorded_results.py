@@ -28,7 +28,8 @@ from agentci.config.discovery import find_given_files
 from agentci.config.suite import Suite
 from agentci.errors import InputError
 from agentci.gate.aggregation import aggregate_repeats, compute_flip_rate
-from agentci.gate.decision import compute_totals, decide, group_results_by_policy
+from agentci.gate.decision import compute_totals, decide
+from agentci.gate.rules import group_results_by_policy
 from agentci.model.case import NAMED_RUN, Case, CaseSummary, MetricThreshold, ResultsSource
 from agentci.model.gate import Gate, GatePolicy
 from agentci.model.requests import (

@@ -13,7 +13,7 @@ from agentci.gate.comparison import (
     find_regression_reasons,
     list_lost,
 )
-from agentci.gate.decision import GateReason
+from agentci.gate.rules import GateReason
 from agentci.model.case import CaseSummary
 from agentci.model.gate import (
     ChangedStatus,

@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentci.gate.decision import (
-    Coverage,
-    compute_totals,
-    decide,
-    decide_shard,
-    find_coverage,
-    group_results_by_policy,
-)
+from agentci.gate.decision import compute_totals, decide, decide_shard
+from agentci.gate.rules import Coverage, find_coverage, group_results_by_policy
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.result import CheckResult, Decision, Shard, Status, Totals
 from agentci.model.values import FailOn, Place, Problem, replace

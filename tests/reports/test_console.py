@@ -9,6 +9,7 @@ from agentci._util.text.format import format_number
 from agentci.model.gate import ChangedStatus, CheckChange, Comparison
 from agentci.model.result import BaselineCheck, Report, Status
 from agentci.model.values import COMMAND_LINE, Problem, replace
+from agentci.reports.changed_checks import LOST_TITLE
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import (
     MAX_CASES,
@@ -17,7 +18,6 @@ from agentci.reports.console import (
     list_changed_checks,
     render_console,
 )
-from agentci.reports.failures import LOST_TITLE
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from tests.conftest import Golden

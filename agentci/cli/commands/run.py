@@ -19,15 +19,9 @@ from agentci.cli.session import Session
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
 from agentci.errors import EvaluatorError, InputError, InterruptionError
 from agentci.gate.comparison import find_regression_reasons
-from agentci.gate.decision import (
-    GateReason,
-    compute_totals,
-    decide,
-    decide_shard,
-    find_coverage,
-    group_results_by_policy,
-)
+from agentci.gate.decision import compute_totals, decide, decide_shard
 from agentci.gate.policy_changes import choose_fail_on, find_policy_reasons
+from agentci.gate.rules import GateReason, find_coverage, group_results_by_policy
 from agentci.github.events import (
     find_checked_out_commit,
     find_missing_secrets_reason,

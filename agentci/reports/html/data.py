@@ -19,11 +19,12 @@ from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report, RunContent, TurnContent
 from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
+from agentci.reports.changed_checks import LostChecks, format_changed_checks
 from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
 from agentci.reports.contents import KEPT_LEVELS, load_content
 from agentci.reports.differences import RunDifference
 from agentci.reports.failure_patterns import format_range
-from agentci.reports.failures import Cause, LostChecks, format_changed_checks, list_causes
+from agentci.reports.failures import Cause, list_causes
 from agentci.reports.outcomes import (
     Amounts,
     CaseOutcome,

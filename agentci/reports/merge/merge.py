@@ -9,13 +9,14 @@ from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, shorten_commit
 from agentci.errors import InputError
 from agentci.gate.comparison import find_regression_reasons
-from agentci.gate.decision import compute_totals, decide, find_coverage, group_results_by_policy
+from agentci.gate.decision import compute_totals, decide
 from agentci.gate.policy_changes import (
     add_fail_on,
     choose_fail_on,
     find_policy_reasons,
     merge_policies,
 )
+from agentci.gate.rules import find_coverage, group_results_by_policy
 from agentci.model.gate import Comparison, Gate, PolicyComparison
 from agentci.model.result import (
     BaselineCheck,

@@ -13,9 +13,9 @@ from agentci.model.case import DialogueTurn
 from agentci.model.gate import CheckClasses, PolicyChange, PolicyComparison
 from agentci.model.result import BaselineCheck, CallPayload, EvaluatorCalls, Report
 from agentci.model.values import Place, Problem, replace
+from agentci.reports.changed_checks import format_changed_checks
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
-from agentci.reports.failures import format_changed_checks
 from agentci.reports.run_content import encode_content
 from agentci.reports.sections import make_case_url
 from tests.helpers.browser import FIREFOX, PROGRAM, Browser, browser, firefox

