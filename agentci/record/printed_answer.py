@@ -1,20 +1,23 @@
-"""What the command of a case prints to stdout: its answer, or compared with the model's."""
+"""What a command or its framework makes of the model's answers and arguments."""
 
 import json
+import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Final, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Final, Literal, TypeAlias, TypeVar
 
 from agentci._util.text.escape import remove_control
 from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.truncate import short
-from agentci.model.trace import OTHER_OUTPUT
+from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, ToolCall
 from agentci.model.values import Json, JsonObject
 from agentci.record.apis.model_api import get_object, get_objects, get_text, parse_body
 from agentci.recordings.telemetry import semconv
 
 # What the answer of a case is: what the model answered, or what the command printed.
+T = TypeVar("T")
 AnswerSource: TypeAlias = Literal["model", "stdout"]
 ANSWER_SOURCES: Final[tuple[AnswerSource, ...]] = ("model", "stdout")
 MAX_PRINTED_BYTES: Final = 1024**2
@@ -118,11 +121,15 @@ def _unescape(text: str) -> str:
 
 def _list_texts(answer: str) -> Iterator[str]:
     """Yield the texts and numbers in an answer that is a JSON object or list."""
-    text = answer.strip().removeprefix("```json").removesuffix("```").strip()
+    yield from _walk(_parse_json(answer))
+
+
+def _parse_json(text: str) -> Json:
+    """Parse a JSON object or list, also in a fence of Markdown; None if it is neither."""
+    text = text.strip().removeprefix("```json").removesuffix("```").strip()
     if text[:1] not in ("{", "["):
-        return
-    document = parse_body(b'{"answer":%s}' % text.encode("utf-8", "replace"))
-    yield from _walk((document or {}).get("answer"))
+        return None
+    return (parse_body(b'{"value":%s}' % text.encode("utf-8", "replace")) or {}).get("value")
 
 
 def _walk(value: Json) -> Iterator[str]:
@@ -134,6 +141,91 @@ def _walk(value: Json) -> Iterator[str]:
             yield from _walk(each)
     elif isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool)):
         yield value if isinstance(value, str) else json.dumps(value)
+
+
+def describe_other_answers(framework: Sequence[str], model: Sequence[str]) -> str:
+    """Describe that the telemetry of a framework has other answers than the model gave; else empty.
+
+    An answer that contains the other is the same, as a framework cuts off marks such as ``Final
+    Answer:``, and telemetry joins texts.
+    """
+    pairs = _pair_others(model, framework, _is_same_answer)
+    for expected, found in pairs:
+        shown, known = show_difference(" ".join(found.split()), " ".join(expected.split()))
+        return f"{OTHER_TELEMETRY} the answer `{shown}`, not the model's `{known}`"
+    return ""
+
+
+def describe_other_arguments(framework: Sequence[ToolCall], model: Sequence[ToolCall]) -> str:
+    """Describe that the telemetry of a framework has other arguments than the model's; else empty.
+
+    Defaults that the framework adds, and other formats of a value, make no difference.
+    """
+    for name in dict.fromkeys(call.name for call in model):
+        own = [call.args for call in model if call.name == name]
+        others = [call.args for call in framework if call.name == name]
+        for expected, found in _pair_others(own, others, _are_same_arguments):
+            shown, known = show_difference(dumps_compact(found), dumps_compact(expected))
+            return (
+                f"{OTHER_TELEMETRY} the arguments `{shown}` of `{name}`, not the model's `{known}`"
+            )
+    return ""
+
+
+def _pair_others(
+    model: Sequence[T], framework: Sequence[T], is_same: Callable[[T, T], bool]
+) -> list[tuple[T, T]]:
+    """Pair the values that are not the same, in their order; none if their numbers differ."""
+    if len(model) != len(framework):
+        return []
+    others, left = list(model), list(framework)
+    for are_equal in (operator.eq, is_same):
+        for each in tuple(others):
+            if found := [other for other in left if are_equal(each, other)]:
+                others.remove(each)
+                left.remove(found[0])
+    return list(zip(others, left, strict=True))
+
+
+def _is_same_answer(model: str, framework: str) -> bool:
+    expected, found = _parse_json(model), _parse_json(framework)
+    if expected is not None and found is not None:
+        return _is_same_value(expected, found)
+    return contains_answer(model, framework) or contains_answer(framework, model)
+
+
+def _are_same_arguments(model: Json, framework: Json) -> bool:
+    """Compare arguments; those that were not recorded, or in another form, are the same."""
+    expected, found = (
+        (_parse_json(each) or each) if isinstance(each, str) else each
+        for each in (model, framework)
+    )
+    if not isinstance(expected, Mapping) or not isinstance(found, Mapping):
+        return True
+    return expected.keys().isdisjoint(found) or _is_same_value(expected, found)
+
+
+def _is_same_value(model: Json, framework: Json) -> bool:
+    if isinstance(model, Mapping) and isinstance(framework, Mapping):
+        given = {key: value for key, value in model.items() if value is not None}
+        return all(
+            key in framework and _is_same_value(value, framework[key])
+            for key, value in given.items()
+        )
+    if isinstance(model, list) and isinstance(framework, list):
+        return len(model) == len(framework) and all(map(_is_same_value, model, framework))
+    expected, found = _format_value(model), _format_value(framework)
+    return expected == found or (
+        isinstance(model, str) and bool(expected) and (expected in found or found in expected)
+    )
+
+
+def _format_value(value: Json) -> str:
+    """Format a value without its type, so that ``5``, ``5.0`` and ``"5"`` are the same."""
+    text = value if isinstance(value, str) else dumps_compact(value)
+    with suppress(ValueError, OverflowError):
+        return repr(float(text))
+    return "".join(text.split()).casefold()
 
 
 def set_printed_answer(lines: Sequence[str], answer: str) -> tuple[str, ...]:

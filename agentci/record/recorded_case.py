@@ -19,9 +19,13 @@ from agentci._util.text.suggest import find_nearest, quote_name, suggest_name
 from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import MappingNode, SequenceNode, find_first, plain_data
 from agentci.errors import InputError, RecordingError
-from agentci.model.trace import RunSpan, Trace, Turn
+from agentci.model.trace import RunSpan, ToolCall, Trace, Turn
 from agentci.model.values import Json, Place, Problem, replace
-from agentci.record.printed_answer import list_marks
+from agentci.record.printed_answer import (
+    describe_other_answers,
+    describe_other_arguments,
+    list_marks,
+)
 from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.recordings.json_documents import read_documents
 from agentci.recordings.registry import read_recording
@@ -234,6 +238,7 @@ class TraceSummary(Struct, frozen=True, kw_only=True):
         missing: why no turn can be evaluated; empty if one can.
         warnings: of reading it.
         answers: of the turns that have one.
+        calls: of tools.
         content: tool calls with arguments, and answers, sorted.
         has_tokens: whether tokens were counted.
     """
@@ -246,6 +251,7 @@ class TraceSummary(Struct, frozen=True, kw_only=True):
     missing: str = NO_ACTIVITY
     warnings: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     content: tuple[str, ...] = ()
     has_tokens: bool = False
 
@@ -342,6 +348,7 @@ def summarize_traces(traces: Sequence[Trace], *, cases: int = 1) -> TraceSummary
         missing="" if complete and not reasons else missing,
         warnings=tuple(warning for trace in traces for warning in trace.warnings),
         answers=tuple(turn.final_text for turn in turns if turn.final_text),
+        calls=tuple(call for turn in turns for call in turn.tool_calls),
         content=tuple(sorted(text for turn in turns for text in _list_content(turn))),
         has_tokens=any(trace.usage is not None for trace in traces),
     )
@@ -358,12 +365,16 @@ class RecordingChoice(Struct, frozen=True, kw_only=True):
     Attributes:
         source: where they are from.
         reason: of the choice; empty if there was none.
+        other_answer: that the framework's answers differ from those in the lines; else empty.
+        other_arguments: that the arguments of its tool calls do; else empty.
     """
 
     lines: tuple[str, ...]
     summary: TraceSummary
     source: str = PROXY
     reason: str = ""
+    other_answer: str = ""
+    other_arguments: str = ""
 
 
 def choose_recording(
@@ -392,6 +403,12 @@ def choose_recording(
             choice = RecordingChoice(lines=tuple(lines), summary=sent, source=kind, reason=reason)
         elif choice.source == PROXY and not (kind == INJECTED and sent.missing):
             choice = replace(choice, reason=reason)
+            if kind == INJECTED and not seen.missing:
+                choice = replace(
+                    choice,
+                    other_answer=describe_other_answers(sent.answers, seen.answers),
+                    other_arguments=describe_other_arguments(sent.calls, seen.calls),
+                )
     return choice
 
 

@@ -58,6 +58,7 @@ from agentci.record.recorded_case import (
     NO_ACTIVITY,
     PROXY,
     RecordCase,
+    RecordingChoice,
     TraceSummary,
     choose_recording,
 )
@@ -179,7 +180,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         lacks_input: whether the case has no input.
         is_input_unread: whether the command has no ``{input}``, and read nothing from stdin.
         output: end of what the command printed, if it was captured.
-        other_answer: that the command printed something else than the model answered; else empty.
+        warnings: that the command or its framework has other answers or arguments than the model.
     """
 
     case: str
@@ -203,7 +204,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     lacks_input: bool = False
     is_input_unread: bool = False
     output: str = ""
-    other_answer: str = ""
+    warnings: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -474,8 +475,8 @@ class _Recorder:
         failure = self._describe_failure(failed[-1]) if failed else ""
         reason = next(iter(misses), "")
         reason = reason or _find_incomplete_reason(case, end, output, summary, failure)
-        lines, missing, other_answer = self._choose_answer(
-            case.id, lines, printed, [] if reason else summary.answers
+        lines, missing, warnings = self._choose_answer(
+            case.id, lines, printed, None if reason else choice
         )
         if missing:
             reason, summary = missing, replace(summary, missing=missing)
@@ -506,7 +507,7 @@ class _Recorder:
             asked=find_asked_input(case.input, exchanges),
             question=redact(turns[0].question) if turns else "",
             output=output,
-            other_answer=other_answer,
+            warnings=warnings,
             seconds=seconds,
         )
 
@@ -514,26 +515,35 @@ class _Recorder:
         return any(one.has_refused_spans(case) for one in (self._exported, self._injected))
 
     def _choose_answer(
-        self, case: str, lines: Sequence[str], printed: str | None, answers: Sequence[str]
-    ) -> tuple[tuple[str, ...], str, str]:
-        """Note in lines what a command printed, as the answer or with a warning.
+        self,
+        case: str,
+        lines: Sequence[str],
+        printed: str | None,
+        choice: RecordingChoice | None,
+    ) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+        """Note in lines what a command printed as the answer, or what differs from the model's.
 
         Args:
             printed: as for ``collect``.
-            answers: of the model; none if the case is not complete.
+            choice: of the lines; None if the case is not complete.
 
         Returns:
-            The lines, why there is no answer, and that the command printed another one.
+            The lines, why there is no answer, and warnings that the command or its framework has
+            other answers or arguments than the model.
         """
-        source, other, missing = self._order.answers.get(case), "", ""
-        if source == "stdout" and answers:
+        source, answer, missing = self._order.answers.get(case), "", ""
+        if choice is None:
+            return tuple(lines), "", ()
+        if source == "stdout":
             missing = _find_missing_answer(printed)
             lines = lines if missing else set_printed_answer(lines, (printed or "").strip())
-        elif source is None and printed:
-            other = describe_other_answer(printed, answers)
-        marks = {semconv.ANSWER_SOURCE: source or "", semconv.WARNINGS: other}
+        elif source is None:
+            other = describe_other_answer(printed or "", choice.summary.answers)
+            answer = other or choice.other_answer
+        warnings = tuple(filter(None, (answer, choice.other_arguments)))
+        marks = {semconv.ANSWER_SOURCE: source or "", semconv.WARNINGS: "\n".join(warnings)}
         marked = mark_lines(lines, {name: text for name, text in marks.items() if text})
-        return marked, missing, other
+        return marked, missing, warnings
 
     def _describe_failure(self, exchange: Exchange) -> str:
         error = exchange.error

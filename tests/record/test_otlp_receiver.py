@@ -24,7 +24,8 @@ from agentci.record.otlp_receiver import (
 from agentci.record.recorded_case import EXPORTED, INJECTED, PROXY, choose_recording
 from agentci.record.write_spans import CaseStamp
 from examples.agents.mock_model import mock_model
-from tests.record.recorded import OUT, describe, read_traces, record
+from tests.helpers.support import run_agentci
+from tests.record.recorded import AGENT, KEY, OUT, describe, read_traces, record
 
 JSON = {"Content-Type": "application/json"}
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
@@ -192,6 +193,9 @@ def test_injected_telemetry_is_chosen_only_if_it_is_complete() -> None:
     differing = choose_recording([one], injected=[other])
     assert (differing.source, differing.lines) == (PROXY, (one,))
     assert differing.reason.endswith("has other arguments or answers than the proxy saw")
+    assert differing.other_answer == (
+        "the framework's telemetry has the answer `Bye`, not the model's `Hello`"
+    )
     assert choose_recording([one], injected=[one, two]).source == PROXY
     assert choose_recording([one], injected=[empty]).reason == ""
     assert choose_recording([], exported=[one], injected=[two]).source == EXPORTED
@@ -213,6 +217,24 @@ def test_agent_with_telemetry_of_its_own_is_recorded(tmp_path: Path) -> None:
     assert ran.err == "note: recorded from the exported telemetry, as no model call was seen\n"
     [trace] = read_traces(tmp_path / OUT)
     assert [describe(turn) for turn in trace.turns] == [("Hi", [], "Hello")]
+
+
+def test_other_answer_of_injected_telemetry_reaches_the_gate(tmp_path: Path) -> None:
+    program = tmp_path / "agent.py"
+    sent = json.dumps(export(span("01" * 8)))
+    program.write_text(
+        AGENT.read_text(encoding="utf-8").replace(KEY, "")
+        + "    url = os.environ['AGENTCI_RECORD_URL'] + '/v1/traces'\n"
+        + f"    post(url, {sent}, {{}})\n"
+    )
+    with mock_model() as model:
+        ran = record(tmp_path, model, "chat", "Hi", program=program)
+    warning = "the framework's telemetry has the answer `Hello`, not the model's `You asked: Hi`"
+    assert f"warning: {warning}\n" in ran.err
+    (tmp_path / "agentci.yaml").write_text(f"traces: {OUT}\nchecks:\n- no_secrets\n")
+    assert warning in " ".join(run_agentci(["run"], cwd=tmp_path).out.split())
+    comment = (tmp_path / "agentci-results" / "comment.md").read_text()
+    assert "telemetry has the answer" in comment
 
 
 def make_request(content: Any, case: str = "") -> ServerRequest:

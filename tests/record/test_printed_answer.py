@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from agentci.record.printed_answer import MAX_PRINTED_BYTES, contains_answer, describe_other_answer
+from agentci.model.trace import ToolCall
+from agentci.model.values import Json
+from agentci.record.printed_answer import (
+    MAX_PRINTED_BYTES,
+    contains_answer,
+    describe_other_answer,
+    describe_other_answers,
+    describe_other_arguments,
+)
 from examples.agents.mock_model import MockModel, mock_model
 from tests.helpers.support import run_agentci
 from tests.record.recorded import AGENT, KEY, OUT, read_traces, record
@@ -79,6 +87,48 @@ def test_description_shows_the_difference_of_long_texts() -> None:
     description = describe_other_answer(f"{start}rainy", [f"{start}sunny"])
     assert "word rainy`, not the model's answer `\N{HORIZONTAL ELLIPSIS}" in description
     assert len(description) < 200
+
+
+@pytest.mark.parametrize(
+    ("model", "framework", "is_other"),
+    [
+        ("It is sunny.", "It is  sunny.\n", False),
+        ("Thought: easy. Final Answer: sunny", "sunny", False),
+        ('{"a": 1, "b": null, "c": "x"}', '{"c":"x","a":1.0,"d":2}', False),
+        ('```json\n{"a": 1}\n```', '{"a": 1}', False),
+        ("It is sunny.", "It is rainy.", True),
+        ('{"a": 1}', '{"a": 2}', True),
+    ],
+)
+def test_other_answer_of_a_framework_is_described(
+    model: str, framework: str, *, is_other: bool
+) -> None:
+    description = describe_other_answers(["Same", framework], [model, "Same"])
+    assert description.startswith("the framework's telemetry has the answer `") == is_other
+    assert bool(description) == is_other
+
+
+@pytest.mark.parametrize(
+    ("model", "framework", "is_other"),
+    [
+        ({"city": "Oslo", "days": 5}, {"days": "5.0", "city": " Oslo", "unit": "C"}, False),
+        ({"day": "2026-01-02", "x": None}, {"day": "2026-01-02T00:00:00"}, False),
+        ({"city": "Oslo"}, {"kwargs": {"city": "Oslo"}}, False),
+        ({"city": "Oslo"}, None, False),
+        ({"city": "Oslo"}, '{"city": "Oslo"}', False),
+        ({"cities": ["Oslo", "Rome"]}, {"cities": ["Oslo"]}, True),
+        ({"city": "Oslo", "days": 5}, {"city": "Oslo", "days": 6}, True),
+        ({"city": "Oslo", "days": 5}, {"city": "Oslo"}, True),
+    ],
+)
+def test_other_arguments_of_a_framework_are_described(
+    model: Json, framework: Json, *, is_other: bool
+) -> None:
+    same, own, other = (ToolCall(name="t", args=each) for each in ({"a": 1}, model, framework))
+    description = describe_other_arguments([other, same], [same, own])
+    assert description.startswith("the framework's telemetry has the arguments `") == is_other
+    assert bool(description) == is_other
+    assert describe_other_arguments([other], [same, own]) == ""
 
 
 def make_project(folder: Path, *, changed: str = "") -> Path:

@@ -26,7 +26,7 @@ from agentci._util.workspace import (
 )
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
-from agentci.model.trace import OTHER_OUTPUT
+from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY
 from agentci.model.values import Problem, hint_at_show, replace
 from agentci.record.otlp_receiver import TOO_MANY_SPANS
 from agentci.record.printed_answer import AnswerSource
@@ -390,8 +390,8 @@ def _show_recording(
     problems = "".join(_format_problems(*each, outputs) for each in _list_problems(found))
     ignored = (escape_for_log_line(format_problem(each)) for each in _find_ignored_inputs(found))
     problems += "".join(f"{line}\n" for line in ignored)
-    if others := [each for each in found if each.other_answer]:
-        problems += f"{escape_for_log_line(format_problem(_make_answer_warning(others)))}\n"
+    others = (escape_for_log_line(format_problem(each)) for each in _find_other_values(found))
+    problems += "".join(f"{line}\n" for line in others)
     if removed:
         names = ", ".join(truncate_list(removed, MAX_NAMES))
         message = f"{file} no longer has {format_count(len(removed), 'recorded case')}: {names}"
@@ -558,12 +558,17 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
     return (Problem(message=message, hint=ADD_INPUT_HINT, severity="warning"),)
 
 
-def _make_answer_warning(found: Sequence[RecordedCase]) -> Problem:
-    """Make the warning about the cases whose command printed something else than the model."""
-    more = f" ({format_count(len(found) - 1, 'more case')})" if len(found) > 1 else ""
-    name = f"case {found[0].case}: " if found[0].case else ""
-    message = f"{name}{found[0].other_answer}{more}"
-    return Problem(message=message, hint=ANSWER_HINT, severity="warning")
+def _find_other_values(found: Sequence[RecordedCase]) -> Iterator[Problem]:
+    """Yield the first warning of each kind about answers and arguments, with the other cases."""
+    for start, hint in ((OTHER_OUTPUT, ANSWER_HINT), (OTHER_TELEMETRY, None)):
+        warned = [
+            (each.case, text) for each in found for text in each.warnings if text.startswith(start)
+        ]
+        if warned:
+            case, text = warned[0]
+            more = f" ({format_count(len(warned) - 1, 'more warning')})" if len(warned) > 1 else ""
+            message = f"{f'case {case}: ' if case else ''}{text}{more}"
+            yield Problem(message=message, hint=hint, severity="warning")
 
 
 def _explain_crash(found: RecordedCase) -> str:
