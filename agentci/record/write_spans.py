@@ -14,6 +14,7 @@ from agentci.evaluators.agentevals.match_eval_case import digest_input
 from agentci.model.values import Json, JsonObject, replace
 from agentci.record.apis.model_api import get_object, get_objects, parse_body
 from agentci.record.conversations import CallStep, RebuiltTurn
+from agentci.record.tool_errors import is_tool_error
 from agentci.recordings.otlp import SPAN_ID_BYTES, TRACE_ID_BYTES
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.messages import (
@@ -232,6 +233,8 @@ class _TraceWriter:
             # A nanosecond apart, so that readers sort them as the model made them.
             times = (ended + index, max(end, ended + index))
             failed = None if result is None else result.failed
+            if failed is None and result is not None and is_tool_error(result.value):
+                failed = True
             if failed is None:
                 attributes[semconv.TOOL_STATUS] = "unknown"
             own = self.add(name, times, attributes, parent=parent, failed=failed is True)

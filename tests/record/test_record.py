@@ -875,6 +875,43 @@ def test_failed_tool_of_an_agent_is_recorded_as_failed(tmp_path: Path, model: Mo
     assert [call.failed for call in trace.turns[0].tool_calls] == [True]
 
 
+# As the frameworks send them: OpenAI Agents SDK 0.24 and before, Pydantic AI 2.68, LangGraph 1.2.
+@pytest.mark.parametrize(
+    ("text", "is_error"),
+    [
+        ("An error occurred while running the tool. Please try again.", True),
+        ("An error occurred while running the tool. Please try again. Error: no\nroute", True),
+        ("Tool 'get_weather' timed out after 0.5 seconds.", True),
+        ("Unknown tool name: 'x'. No tools available.\n\nFix the errors and try again.", True),
+        ("1 validation error:\n```json\n[]\n```\n\nFix the errors and try again.", True),
+        ("Error: get_wether is not a valid tool, try one of [get_weather].", True),
+        ("Error: ValueError('no')\n Please fix your mistakes.", True),
+        (
+            "Error invoking tool 'get_weather' with kwargs {'c': 1} with error:\n c: missing\n",
+            True,
+        ),
+        ("An error occurred while running the tool in 1999, as the report says.", False),
+        ("Error: the last build failed", False),
+        ("Fix the errors and try again.", False),
+    ],
+)
+def test_text_of_a_framework_about_a_failed_tool_is_a_tool_error(
+    text: str, is_error: object, tmp_path: Path, model: MockModel
+) -> None:
+    program = tmp_path / "agent.py"
+    agent = AGENT.read_text(encoding="utf-8").replace(KEY, "")
+    sunny = """f"It is sunny in {arguments['city']}.\""""
+    assert sunny in agent
+    program.write_text(agent.replace(sunny, repr(text)))
+    assert record(tmp_path, model, "chat", "weather in Oslo", program=program).code == 0
+    [trace] = read_traces(tmp_path / OUT)
+    assert [call.failed for call in trace.turns[0].tool_calls] == [is_error or None]
+    (tmp_path / "agentci.yaml").write_text(f"traces: {OUT}\nchecks:\n- no_tool_errors: true\n")
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == (1 if is_error else 3)
+    assert ("whether `get_weather` failed" in ran.out) != is_error
+
+
 def test_status_of_a_tool_that_the_agent_does_not_send_is_unknown(
     tmp_path: Path, model: MockModel
 ) -> None:
@@ -886,6 +923,10 @@ def test_status_of_a_tool_that_the_agent_does_not_send_is_unknown(
     assert ran.code == 3
     assert "the recording does not say whether `get_weather` failed" in ran.out
     assert "; send `is_error` with each tool result (Anthropic's API), or record the" in ran.out
+    (tmp_path / "agentci.yaml").write_text(
+        f"traces: {OUT}\nchecks:\n- {{check: no_tool_errors, allow_unknown: true}}\n"
+    )
+    assert run_agentci(["run"], cwd=tmp_path).code == 0
 
 
 def test_changed_question_of_a_named_conversation_reaches_the_gate(

@@ -47,6 +47,8 @@ ANSWER_LINES: Final = (
     "#   - {name: response_match_score, type: builtin, threshold: 0.95, turn_score: min}",
 )
 TOOL_ERRORS_CHECK: Final = "no_tool_errors: true"
+# Of recordings of model calls, in which some frameworks say which tools failed.
+KNOWN_ERRORS_CHECK: Final = "{check: no_tool_errors, allow_unknown: true}"
 DEFAULT_TRACES: Final = "traces/*.jsonl"
 FIRST_CASES: Final = "eval_cases:\n  - id: hello\n    input: Hello\n"
 # Where GitHub evaluates an expression, also in a string of YAML.
@@ -245,13 +247,12 @@ def _evaluate(
 
 
 def _describe_checks(config: str, project: Project) -> str:
-    found = "secrets and failed tool calls" if project.has_tool_status else "secrets"
     unchecked = "the content of answers and tool results"
     if not project.has_tool_status:
-        unchecked += ", nor whether tools failed, which the traces do not record"
+        unchecked += ", nor whether tools failed if the traces do not record it"
     return (
-        f"{config} checks for {found}, limits the number of tool calls, and compares tool calls "
-        f"with those that eval cases expect. It does not check {unchecked} "
+        f"{config} checks for secrets and failed tool calls, limits the number of tool calls, and "
+        f"compares tool calls with those that eval cases expect. It does not check {unchecked} "
         "(see agentci's docs/checks.md)"
     )
 
@@ -297,8 +298,7 @@ def make_config(project: Project, eval_sets: Sequence[str]) -> str:
         lines += ANSWER_LINES
     lines.append("checks: # see agentci's docs/checks.md for more")
     lines += [f"  - {each}" for each in FIRST_CHECKS]
-    if project.has_tool_status:
-        lines.append(f"  - {TOOL_ERRORS_CHECK}")
+    lines.append(f"  - {TOOL_ERRORS_CHECK if project.has_tool_status else KNOWN_ERRORS_CHECK}")
     return "\n".join((*lines, ""))
 
 

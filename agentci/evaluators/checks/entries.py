@@ -136,6 +136,9 @@ class NoToolErrorsEntry(CheckEntry):
     recovered: bool = optional(
         "Whether an error is allowed if the tool later succeeds.", default=False
     )
+    allow_unknown: bool = optional(
+        "Whether calls without a recorded status are allowed.", default=False
+    )
 
 
 class RequiredToolsEntry(CheckEntry):

@@ -173,6 +173,7 @@ def _make_tool_errors(entry: entries.NoToolErrorsEntry, _: CheckContext) -> Chec
     return ToolErrorLimit(
         tools=tuple(entry.tools or [ALL_CALLS]),
         recovered=entry.recovered,
+        allow_unknown=entry.allow_unknown,
         limits={MAX: entry.allow},
     )
 

@@ -185,11 +185,13 @@ class ToolErrorLimit(Struct, frozen=True, kw_only=True):
     Attributes:
         tools: patterns of the tools that count.
         recovered: whether a later call of the tool that succeeds heals an error.
+        allow_unknown: whether calls of which no status is recorded count as successful.
         limits: ``max``.
     """
 
     tools: tuple[str, ...]
     recovered: bool
+    allow_unknown: bool
     limits: Mapping[str, float]
 
     @property
@@ -208,7 +210,8 @@ class ToolErrorLimit(Struct, frozen=True, kw_only=True):
         is_failed = len(errors) > self.limits["max"]
         if not is_failed:
             check_tools_recorded(case)
-            _check_statuses(calls)
+            if not self.allow_unknown:
+                _check_statuses(calls)
         names = Counter(call.name for call in errors)
         return CheckFinding(
             score=1 - len(errors) / len(calls) if calls else 1.0,

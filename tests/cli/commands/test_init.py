@@ -216,8 +216,9 @@ def test_failed_tools_are_checked_only_where_the_traces_say_it(tmp_path: Path) -
     write(tmp_path, {"transcripts/a.json": json.dumps(messages)})
     ran = run_agentci(["init", "--yes"], cwd=tmp_path)
     assert ran.code == 0
-    assert "no_tool_errors" not in (tmp_path / "agentci.yaml").read_text()
-    assert "whether tools failed, which the traces do not record" in ran.out
+    check = "  - {check: no_tool_errors, allow_unknown: true}\n"
+    assert check in (tmp_path / "agentci.yaml").read_text()
+    assert "whether tools failed if the traces do not record it" in ran.out
 
 
 @pytest.mark.parametrize(

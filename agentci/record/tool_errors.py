@@ -1,0 +1,32 @@
+"""Recognises the texts that frameworks send to a model in place of the result of a failed tool."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from agentci.model.values import Json
+
+# By framework, what its fixed texts are, as a whole. A tool may return other words of failure as
+# its result, which only the tool can tell.
+_ERROR_TEXTS: Final[Mapping[str, re.Pattern[str]]] = {
+    "OpenAI Agents SDK": re.compile(
+        r"An error occurred while running the tool\. Please try again\.(?: Error: .*)?"
+        r"|Tool '[^'\n]*' timed out after [0-9.e+-]+ seconds\.",
+        re.DOTALL,
+    ),
+    "Pydantic AI": re.compile(r".*\n\nFix the errors and try again\.", re.DOTALL),
+    "LangChain": re.compile(
+        r"Error: \S+ is not a valid tool, try one of \[.*\]\."
+        r"|Error: .*\n Please fix your mistakes\."
+        r"|Error (?:executing|invoking) tool '[^'\n]*' with kwargs .* with error:\n.*",
+        re.DOTALL,
+    ),
+}
+
+
+def is_tool_error(result: Json) -> bool:
+    """Return whether the result of a tool is a framework's own text about a failure."""
+    if not isinstance(result, str):
+        return False
+    text = result.strip()
+    return any(pattern.fullmatch(text) for pattern in _ERROR_TEXTS.values())
