@@ -241,6 +241,15 @@ class CaseThresholdSpec(PassRateSpec):
     min_pass_rate: Share = optional("Share of cases that must pass, from 0 to 1.", default=1.0)
 
 
+def list_limits(spec: type[ThresholdSpec]) -> tuple[str, ...]:
+    """List the keys of limits besides the pass rate: those that are not set by default."""
+    return tuple(
+        key
+        for key, field in spec.model_fields.items()
+        if field.default is None and key not in PassRateSpec.model_fields
+    )
+
+
 class EvalFileGateSpec(GateSpec):
     """Thresholds for the gate to pass."""
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from agentci.config.discovery import is_eval_file
+from agentci.config.models import GateSpec, ThresholdSpec, list_limits
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite, make_metric_suite, read_suite
 from agentci.config.yaml_document import read_yaml
@@ -447,3 +448,40 @@ def test_key_without_a_path_is_an_error(key: str) -> None:
     ]
     given = Overrides(eval_sets=("a.yaml",))
     assert _suite("eval_set:\nchecks: [{no_secrets: true}]\n", given).eval_sets == ()
+
+
+NO_PASS_RATE = f"evaluators: [{{name: {RESPONSE}, type: builtin}}]\ngate: {{min_pass_rate: 0%s}}\n"
+NO_EVALUATOR_PASS_RATE = f"""\
+evaluators: [{{name: {RESPONSE}, type: builtin}}]
+gate: {{evaluators: {{{RESPONSE}: {{min_pass_rate: 0%s}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        (NO_PASS_RATE % "", 23),
+        (NO_PASS_RATE % ", min_score: 0", 23),
+        (NO_PASS_RATE % ", on_skip: fail, regression_confidence: 0.9", 23),
+        (NO_EVALUATOR_PASS_RATE % "", 59),
+    ],
+)
+def test_pass_rate_of_zero_without_another_limit_is_warned_about(text: str, column: int) -> None:
+    [warning] = _suite(text).notices
+    assert str(warning) == (
+        f"c.yaml:2:{column}: every pass rate reaches a `min_pass_rate` of 0, so all checks may fail"
+        " (raise it, or set `min_score` or `max_regression`)"
+    )
+    assert warning.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(NO_PASS_RATE % f", {key}: 1" for key in list_limits(GateSpec)),
+        *(NO_EVALUATOR_PASS_RATE % f", {key}: 1" for key in list_limits(ThresholdSpec)),
+        NO_PASS_RATE % ", max_regression: 0",
+    ],
+)
+def test_every_other_limit_replaces_the_pass_rate(text: str) -> None:
+    assert _suite(text).notices == ()
