@@ -521,7 +521,7 @@ def _find_port(sandbox_policy: SandboxPolicy) -> int | None:
 
 
 def _find_own_python(command: Sequence[str]) -> tuple[str, ...]:
-    """Return our Python if a program such as ``nice`` starts it."""
+    """Return our Python if the command has it as an argument, as in ``env python file``."""
     return (sys.executable,) if sys.executable in command[1:] else ()
 
 

@@ -154,12 +154,15 @@ FORMATS: dict[str, Callable[[Report], str]] = {
         file_name: partial(text_of, make_further_writer(name))
         for name, file_name in FURTHER_FORMATS.items()
     },
+    "problems as SARIF": lambda report: render_problems(report.problems, "sarif"),
+}
+REPORT_FILES = tuple(FORMATS)
+FORMATS |= {
     "console": lambda report: render_console(report, quiet=False, verbose=True, colour=True),
     "annotations": annotated,
     "problems as text": lambda report: render_problems(report.problems, "text"),
     "problems as JSON": lambda report: render_problems(report.problems, "json"),
     "problems on GitHub": lambda report: render_problems(report.problems, "github"),
-    "problems as SARIF": lambda report: render_problems(report.problems, "sarif"),
 }
 
 ELEMENTS = {
@@ -249,9 +252,10 @@ def test_console_and_annotations_contain_no_foreign_commands(report: Report) -> 
 
 @given(report=REPORTS)
 def test_printed_report_files_contain_no_workflow_commands(report: Report) -> None:
-    assert commands_in(render_problems(report.problems, "sarif")) == []
-    for name, writer in REPORT_WRITERS.items():
-        assert commands_in(text_of(writer, report)) == [], name
+    for name in REPORT_FILES:
+        # CSV has no escapes: the ids of cases, which `results:` compares, are written unchanged.
+        if not name.endswith(".csv"):
+            assert commands_in(FORMATS[name](report)) == [], name
 
 
 @given(report=REPORTS)
@@ -265,16 +269,28 @@ def test_annotations_and_comments_respect_github_limits(report: Report) -> None:
     assert len(text_of(CommentReport(), report)) <= COMMENT_CHARACTERS
 
 
+def _drop_code(text: str) -> str:
+    """Markdown without code blocks, code spans and character references."""
+    outside = re.sub(r"^(`{3,})\w*\n.*?^\1\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"(?<!\\)`[^`]*`|&#\d+;", "", outside)
+
+
+@pytest.mark.parametrize("name", [name for name in REPORT_FILES if name.endswith(".md")])
 @given(report=REPORTS)
-def test_comment_creates_no_mentions_or_references(report: Report) -> None:
-    text = text_of(CommentReport(run_url="https://github.example/r"), report)
-    outside = re.sub(r"(?<!\\)`[^`]*`|&#\d+;", "", text)
+def test_markdown_creates_no_mentions_or_references(name: str, report: Report) -> None:
+    outside = _drop_code(FORMATS[name](report))
     assert not re.search(r"@\w|(#|GH-)\d", outside, re.IGNORECASE)
     assert set(re.findall(r"<(/?\w*)", outside)) <= {
         *("code", "/code", "details", "/details", "summary", "/summary"),
     }
+
+
+@given(report=REPORTS)
+def test_comment_has_no_code_blocks_and_only_its_own_links(report: Report) -> None:
+    text = text_of(CommentReport(run_url="https://github.example/r"), report)
     assert not any(line.startswith(("```", "~~~")) for line in text.splitlines())
-    assert len(re.findall(r"(?<!\\)\]\(", outside)) == 2  # the workflow run and its artifacts
+    # The workflow run and its artifacts.
+    assert len(re.findall(r"(?<!\\)\]\(", _drop_code(text))) == 2
 
 
 @given(report=REPORTS)

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from agentci.model.case import Case
@@ -157,15 +158,9 @@ def test_gates_include_all_thresholds() -> None:
         unmatched=("e",),
     )
     report = replace(make_report([make_result("passed")]), gates=(gate,))
-    thresholds = {
-        "min_pass_rate": 1.0,
-        "pass_rate_confidence": None,
-        "min_score": None,
-        "on_error": "fail",
-        "on_skip": "allow",
-        "on_empty": "fail",
-        "on_turn_mismatch": "fail",
-    }
+    policy, thresholds = (msgspec.to_builtins(each) for each in (GatePolicy(), GateThresholds()))
+    # Defaults are in the file, too, so that readers need not know them.
+    assert (policy["on_missing"], thresholds["min_pass_rate"]) == ("fail", 1.0)
     assert json.loads(text_of(REPORT, report))["gates"] == [
         {
             "config": "a.yaml",
@@ -174,14 +169,9 @@ def test_gates_include_all_thresholds() -> None:
             "missing": ["d"],
             "unmatched": ["e"],
             "policy": {
+                **policy,
                 "overall": {**thresholds, "min_score": 0.5},
                 "evaluators": {"tone": {**thresholds, "on_error": "warn"}},
-                "cases": None,
-                "regression": None,
-                "on_missing": "fail",
-                "on_loosened": "warn",
-                "source": "head",
-                "on_removed": "warn",
             },
             "settings": [],
             "eval_cases": {},
