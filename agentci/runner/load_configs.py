@@ -1,6 +1,7 @@
 """Read configs from disk into suites."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,9 +13,12 @@ from agentci._util.workspace import (
     is_file,
     limit_input,
     read_file,
+    read_start,
+    resolve_path,
 )
 from agentci.config.discovery import (
     CONFIG_NAMES,
+    DEFAULT_EVAL_SET,
     find_configs,
     is_eval_file,
     make_eval_set_error,
@@ -33,10 +37,18 @@ from agentci.model.requests import RequiredService, RequiredVariables
 from agentci.model.values import COMMAND_LINE, Json, Place, Problem, replace
 from agentci.runner.load_eval_sets import load_checked_eval_sets
 from agentci.runner.services import Services
-from agentci.runner.suite_files import FileLocator, LoadedSuite, find_eval_sets, make_locator
+from agentci.runner.suite_files import (
+    FileLocator,
+    LoadedSuite,
+    find_eval_set_readers,
+    find_eval_sets,
+    make_locator,
+)
 
 MAX_NAMES = 5
 MAX_CONFIG_BYTES = 1024**2
+# What is read of a file to see whether it has eval cases.
+MAX_START_BYTES = 64 * 1024
 
 
 def load_suites(settings: Settings, services: Services) -> tuple[LoadedSuite, ...]:
@@ -129,21 +141,55 @@ def load_input_suite(settings: Settings, services: Services) -> LoadedSuite:
     return LoadedSuite(suite=read_inputs(document), locator=locator)
 
 
-def find_eval_set_readers(settings: Settings, services: Services) -> dict[Path, str]:
-    """Return the first config that reads each eval set, by the path of the eval set.
+def read_input_suites(settings: Settings, services: Services) -> Iterator[LoadedSuite]:
+    """Yield what the configs say about recorded runs and eval cases; invalid ones are left out."""
+    return _read_input_suites(find_configs(settings.configs, services.workspace)[0], services)
 
-    Invalid configs are left out.
-    """
+
+def _read_input_suites(paths: Iterable[Path], services: Services) -> Iterator[LoadedSuite]:
     from agentci.config.suite import read_inputs  # noqa: PLC0415 (few commands need it)
 
-    readers: dict[Path, str] = {}
-    for path in find_configs(settings.configs, services.workspace)[0]:
+    for path in paths:
         with suppress(InputError):
             suite = read_inputs(_read_document(path, services))
-            loaded = LoadedSuite(suite=suite, locator=make_locator(path.parent, services))
-            for each in find_eval_sets(loaded, services.workspace):
-                readers.setdefault(each.path.path, suite.file)
-    return readers
+            yield LoadedSuite(suite=suite, locator=make_locator(path.parent, services))
+
+
+def find_unread_eval_set(
+    loaded: LoadedSuite, suites: Iterable[LoadedSuite], services: Services
+) -> str:
+    """Return the eval set at the default place of a config without any, if no config reads it.
+
+    Other places are not searched: a file there may be for a run with other configs.
+
+    Args:
+        suites: the configs of the run; those beside ``loaded`` with a default name are looked at,
+            too.
+
+    Returns:
+        The path as the config would name it; empty without such a file.
+    """
+    suite, folder = loaded.suite, Path(loaded.locator.folder)
+    evaluates_runs = suite.evaluators and suite.eval_cases is None
+    path = resolve_path(folder / DEFAULT_EVAL_SET)
+    if suite.file == COMMAND_LINE.file or suite.eval_sets or not evaluates_runs:
+        return ""
+    if not re.search(r"^eval_cases:", _read_start(path, services.workspace), re.MULTILINE):
+        return ""
+    beside = (folder / each for each in CONFIG_NAMES if is_file(folder / each))
+    readers = find_eval_set_readers(
+        [*suites, *_read_input_suites(beside, services)], services.workspace
+    )
+    return "" if path in readers else DEFAULT_EVAL_SET
+
+
+def _read_start(path: Path, workspace: Workspace) -> str:
+    """Read the first lines of a file; empty without one that may be read."""
+    if is_file(path):
+        with suppress(InputError, OSError):
+            data = read_start(workspace.resolve_given(path), MAX_START_BYTES)
+            return data.decode("utf-8", "replace")
+    return ""
 
 
 def _replace_results(suites: Sequence[LoadedSuite], given: Sequence[str]) -> Sequence[LoadedSuite]:

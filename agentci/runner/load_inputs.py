@@ -1,9 +1,7 @@
 """Find and read the traces, the eval set and the dataset of a suite, and make cases from them."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,15 +14,12 @@ from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import (
     ResolvedPath,
     Workspace,
-    is_file,
     is_folder,
     limit_input,
     read_chunks,
     read_file,
-    read_start,
-    resolve_path,
 )
-from agentci.config.discovery import CONFIG_NAMES, DEFAULT_EVAL_SET, find_given_files
+from agentci.config.discovery import find_given_files
 from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
@@ -56,8 +51,6 @@ MAX_DATASET_BYTES: Final = 64 * 1024**2
 MAX_NAME_LENGTH: Final = 40
 MAX_QUESTION: Final = 60
 MAX_LISTED_RUNS: Final = 5
-# What is read of a file to see whether it has eval cases, or names their file.
-MAX_START_BYTES: Final = 64 * 1024
 # Questions compared in search of a closest one; 10,000 comparisons take about 0.2 s.
 MAX_COMPARISONS: Final = 10_000
 
@@ -239,46 +232,6 @@ def _find_unmatched_problems(unmatched: Sequence[CaseSummary]) -> Iterator[Probl
     )
 
 
-def find_unread_eval_set(
-    loaded: LoadedSuite, suites: Iterable[LoadedSuite], workspace: Workspace
-) -> str:
-    """Return the eval set at the default place of a config without any, if no config reads it.
-
-    Other places are not searched: a file there may be for a run with other configs.
-
-    Args:
-        suites: the configs of the run; those beside ``loaded`` with a default name are looked at,
-            too.
-
-    Returns:
-        The path as the config would name it; empty without such a file.
-    """
-    suite, folder = loaded.suite, Path(loaded.locator.folder)
-    evaluates_runs = suite.evaluators and suite.eval_cases is None
-    path = resolve_path(folder / DEFAULT_EVAL_SET)
-    if suite.file == COMMAND_LINE.file or suite.eval_sets or not evaluates_runs:
-        return ""
-    if not re.search(r"^eval_cases:", _read_start(path, workspace), re.MULTILINE):
-        return ""
-    named = re.compile(rf"^[^#\n]*{re.escape(DEFAULT_EVAL_SET)}", re.MULTILINE)
-    if any(named.search(_read_start(folder / each, workspace)) for each in CONFIG_NAMES):
-        return ""
-    for each in suites:
-        with suppress(InputError):
-            if any(one.path.path == path for one in find_eval_sets(each, workspace)):
-                return ""
-    return DEFAULT_EVAL_SET
-
-
-def _read_start(path: Path, workspace: Workspace) -> str:
-    """Read the first lines of a file; empty without one that may be read."""
-    if is_file(path):
-        with suppress(InputError, OSError):
-            data = read_start(workspace.resolve_given(path), MAX_START_BYTES)
-            return data.decode("utf-8", "replace")
-    return ""
-
-
 def find_uncompared_problems(
     suite: Suite, lost: Sequence[str], unread_eval_set: str
 ) -> Iterator[Problem]:
@@ -286,7 +239,7 @@ def find_uncompared_problems(
 
     Args:
         lost: ids of runs that `agentci record --cases` recorded, if no config has eval cases.
-        unread_eval_set: see ``find_unread_eval_set``.
+        unread_eval_set: as ``find_unread_eval_set`` of ``load_configs`` returns it.
     """
     if unread_eval_set and not lost:
         yield Problem(

@@ -30,7 +30,7 @@ from agentci.reports.run_content import make_case_summary
 from agentci.runner.check import Check
 from agentci.runner.fingerprints import Fingerprints
 from agentci.runner.gate_snapshot import make_gate
-from agentci.runner.load_configs import load_suites, make_no_case_error
+from agentci.runner.load_configs import find_unread_eval_set, load_suites, make_no_case_error
 from agentci.runner.load_inputs import (
     RecordedRuns,
     find_coverage_problems,
@@ -39,7 +39,6 @@ from agentci.runner.load_inputs import (
     find_uncompared_problems,
     find_unknown_cases,
     find_unmatched_runs,
-    find_unread_eval_set,
     load_eval_set,
     load_suite_dataset,
     read_recorded_runs,
@@ -293,7 +292,7 @@ def _load_inputs(
                 recordings=recordings,
                 unread_eval_set=""
                 if settings.eval_sets or runs_workspace is not None
-                else find_unread_eval_set(loaded, suites, services.workspace),
+                else find_unread_eval_set(loaded, suites, services),
             )
         )
     if problems:

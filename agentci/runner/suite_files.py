@@ -1,6 +1,7 @@
 """Find the files that a config names: evaluators, prompts, traces and eval sets."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -265,6 +266,16 @@ def find_eval_sets(
         for named in loaded.suite.eval_sets
         for path in loaded.locator.matches(named, place) or (loaded.locator.locate(named, place),)
     )
+
+
+def find_eval_set_readers(suites: Iterable[LoadedSuite], workspace: Workspace) -> dict[Path, str]:
+    """Return the first config that reads each eval set, by the path of the eval set."""
+    readers: dict[Path, str] = {}
+    for loaded in suites:
+        with suppress(InputError):
+            for each in find_eval_sets(loaded, workspace):
+                readers.setdefault(each.path.path, loaded.suite.file)
+    return readers
 
 
 def find_given_eval_sets(given: Sequence[str], workspace: Workspace) -> tuple[NamedEvalSet, ...]:

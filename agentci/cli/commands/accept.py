@@ -48,10 +48,10 @@ from agentci.record.redaction import RecordingRedactor
 from agentci.recordings import adk_eval_set
 from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.reports.report_format import format_problem
-from agentci.runner.load_configs import find_eval_set_readers, load_input_suite
+from agentci.runner.load_configs import load_input_suite, read_input_suites
 from agentci.runner.load_eval_sets import MAX_EVAL_SET_BYTES, join_eval_sets
 from agentci.runner.load_inputs import find_recordings, read_recorded_runs
-from agentci.runner.suite_files import LoadedSuite
+from agentci.runner.suite_files import LoadedSuite, find_eval_set_readers
 
 ArgumentChoice: TypeAlias = Literal["exact", "keys", "none"]
 ARGUMENT_CHOICES: Final[tuple[ArgumentChoice, ...]] = ("exact", "keys", "none")
@@ -618,7 +618,8 @@ def _describe_use(
         paths = (os.path.relpath(each.path.path, workspace.cwd) for each in accepted)
         run = shlex.join([*run.split(), *(word for each in paths for word in ("--eval-set", each))])
     else:
-        readers = find_eval_set_readers(settings, session.services)
+        suites = read_input_suites(settings, session.services)
+        readers = find_eval_set_readers(suites, workspace)
         unread = [
             each
             for each in accepted or targets

@@ -18,13 +18,16 @@ from agentci.model.values import Problem, ProblemFormat
 from agentci.remote.lock_file import lock_schema
 from agentci.reports.problems import render_problems
 from agentci.reports.results_json import make_results_schema
-from agentci.runner.load_configs import find_refused_variables, load_suite
+from agentci.runner.load_configs import (
+    find_refused_variables,
+    find_unread_eval_set,
+    load_suite,
+)
 from agentci.runner.load_inputs import (
     find_expectation_problems,
     find_folder_problems,
     find_uncompared_problems,
     find_unknown_cases,
-    find_unread_eval_set,
     load_eval_set,
     load_suite_dataset,
 )
@@ -82,7 +85,7 @@ def validate_configs(
         except InputError as error:
             problems += error.problems
     for loaded in () if eval_sets else suites:
-        unread = find_unread_eval_set(loaded, suites, services.workspace)
+        unread = find_unread_eval_set(loaded, suites, services)
         problems += find_uncompared_problems(loaded.suite, (), unread)
     out.write(render_problems(problems, form, files=len(paths)))
     return EXIT_INVALID_INPUT if _has_errors(problems) else 0
