@@ -319,7 +319,7 @@ def _send_events(report: Report, url: str, session: Session) -> tuple[Problem, .
     Returns:
         A warning if not all were sent.
     """
-    from agentci.reports.further_formats import OtelReport  # noqa: PLC0415 (rarely used)
+    from agentci.reports.optional_formats import OtelReport  # noqa: PLC0415 (rarely used)
 
     sent = 0
     try:

@@ -10,10 +10,10 @@ from agentci.model.values import (
     CONTENT_LIMITS,
     DISPLAY_MODES,
     FAIL_ON_CHOICES,
-    FURTHER_FORMATS,
     GROUP_BY_CHOICES,
     JUNIT_FORMATS,
     MATCH_TYPES,
+    OPTIONAL_FORMATS,
 )
 
 DEFAULT_RECORDING: Final = "traces/recorded.jsonl"
@@ -274,8 +274,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "formats",
-        f"Additional report: `{'`, `'.join(FURTHER_FORMATS.values())}`.",
-        choices=tuple(FURTHER_FORMATS),
+        f"Additional report: `{'`, `'.join(OPTIONAL_FORMATS.values())}`.",
+        choices=tuple(OPTIONAL_FORMATS),
         repeats=True,
     ),
     Option(

@@ -17,18 +17,18 @@ from agentci.model.values import (
     CONTENT_LIMITS,
     DISPLAY_MODES,
     FAIL_ON_CHOICES,
-    FURTHER_FORMATS,
     GROUP_BY_CHOICES,
     JUNIT_FORMATS,
     MATCH_TYPES,
+    OPTIONAL_FORMATS,
     CallScope,
     CommentMode,
     ContentLimit,
     FailOn,
-    FurtherFormat,
     GroupBy,
     JUnitFormat,
     MatchType,
+    OptionalFormat,
     Problem,
 )
 
@@ -83,7 +83,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     evaluator_io: CallScope
     content: ContentLimit
     junit_dialect: JUnitFormat
-    formats: tuple[FurtherFormat, ...]
+    formats: tuple[OptionalFormat, ...]
     emit_otel: str
     commenting: CommentMode
     check_run: str
@@ -133,7 +133,7 @@ def parse_settings(configs: Sequence[str], values: Mapping[str, Sequence[str]]) 
         evaluator_io=given.choice("evaluator-io", CALL_SCOPES) or "failed",
         content=given.choice("content", CONTENT_LIMITS) or "budget",
         junit_dialect=given.choice("junit-dialect", JUNIT_FORMATS) or "common",
-        formats=given.several_choices("formats", tuple(FURTHER_FORMATS)),
+        formats=given.several_choices("formats", tuple(OPTIONAL_FORMATS)),
         emit_otel=given.otlp_endpoint(),
         commenting=given.choice("comment", COMMENT_MODES) or "never",
         check_run=given.text("check-run"),

@@ -82,8 +82,8 @@ CONTENT_LIMITS: Final[tuple[ContentLimit, ...]] = get_args(ContentLimit)
 
 JUnitFormat: TypeAlias = Literal["common", "jenkins"]
 # Formats of report files that are only written on request, and the names of the files.
-FurtherFormat: TypeAlias = Literal["ctrf", "csv", "otel"]
-FURTHER_FORMATS: Final[Mapping[FurtherFormat, str]] = {
+OptionalFormat: TypeAlias = Literal["ctrf", "csv", "otel"]
+OPTIONAL_FORMATS: Final[Mapping[OptionalFormat, str]] = {
     "ctrf": "ctrf.json",
     "csv": "results.csv",
     "otel": "evaluations.otlp.json",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol, assert_never
 
 from agentci.model.result import Report
-from agentci.model.values import FurtherFormat
+from agentci.model.values import OptionalFormat
 from agentci.reports.comment import CommentReport
 from agentci.reports.html.page import HtmlReport
 from agentci.reports.job_summary import SummaryReport
@@ -46,21 +46,21 @@ def make_report_writers(
     junit: JUnitReport,
     summary: SummaryReport,
     comment: CommentReport,
-    formats: Sequence[FurtherFormat] = (),
+    formats: Sequence[OptionalFormat] = (),
     start: int = 0,
     stop: int = 0,
 ) -> tuple[ReportWriter, ...]:
-    """Return the writers of every run, with the user's settings, and those of further formats.
+    """Return the writers of every run, with the user's settings, and those of optional formats.
 
     Args:
         start, stop: of the run, in milliseconds since 1970.
     """
     made = {**REPORT_WRITERS, "junit": junit, "summary": summary, "comment": comment}
-    further = (make_further_writer(each, start=start, stop=stop) for each in formats)
-    return (*made.values(), *further)
+    optional = (make_optional_writer(each, start=start, stop=stop) for each in formats)
+    return (*made.values(), *optional)
 
 
-def make_further_writer(name: FurtherFormat, *, start: int = 0, stop: int = 0) -> ReportWriter:
+def make_optional_writer(name: OptionalFormat, *, start: int = 0, stop: int = 0) -> ReportWriter:
     """Return the writer of a format that is only written on request.
 
     Each is imported here, as few runs need it.
@@ -68,14 +68,14 @@ def make_further_writer(name: FurtherFormat, *, start: int = 0, stop: int = 0) -
     Args:
         start, stop: as in ``make_report_writers``.
     """
-    from agentci.reports import further_formats  # noqa: PLC0415 (rarely used)
+    from agentci.reports import optional_formats  # noqa: PLC0415 (rarely used)
 
     match name:
         case "ctrf":
-            return further_formats.CtrfReport(start=start, stop=stop)
+            return optional_formats.CtrfReport(start=start, stop=stop)
         case "csv":
-            return further_formats.TableReport()
+            return optional_formats.CsvReport()
         case "otel":
-            return further_formats.OtelReport()
+            return optional_formats.OtelReport()
         case _:
             assert_never(name)

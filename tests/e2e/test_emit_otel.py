@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentci.reports import further_formats
+from agentci.reports import optional_formats
 from tests.helpers.support import Ran, run_agentci
 from tests.result_files.result_samples import sample_file
 
@@ -160,7 +160,7 @@ def test_offline_run_sends_nothing(tmp_path: Path, collector: Collector) -> None
 
 
 def test_many_events_are_sent_in_several_requests(tmp_path: Path, collector: Collector) -> None:
-    count = further_formats.RECORDS_PER_REQUEST + 1
+    count = optional_formats.RECORDS_PER_REQUEST + 1
     rows = "".join(
         f'{{"id": "{n}", "metric": "m", "score": 1, "passed": true}}\n' for n in range(count)
     )
@@ -173,4 +173,4 @@ def test_many_events_are_sent_in_several_requests(tmp_path: Path, collector: Col
         len(body["resourceLogs"][0]["scopeLogs"][0]["logRecords"])
         for _, _, body in collector.requests
     ]
-    assert sizes == [further_formats.RECORDS_PER_REQUEST, 1]
+    assert sizes == [optional_formats.RECORDS_PER_REQUEST, 1]

@@ -16,7 +16,7 @@ from agentci.execution.environment_variables import make_child_environment
 from agentci.execution.local import LocalExecutor
 from agentci.execution.registry import Executors
 from agentci.model.requests import ProgramOutput
-from agentci.model.values import FURTHER_FORMATS, replace
+from agentci.model.values import OPTIONAL_FORMATS, replace
 from tests._util.http.servers import Answer, script, serve
 from tests.e2e.cached_runs import HELPERS, PROGRAMS, configure, run, write_helper
 from tests.e2e.cached_runs import write_program as write
@@ -143,7 +143,7 @@ class TestUnchangedInput:
         assert first.times == second.times
 
     def test_reports_in_program_folder_do_not_invalidate_cache(self, folder: Path) -> None:
-        formats = [f"--formats={name}" for name in FURTHER_FORMATS]
+        formats = [f"--formats={name}" for name in OPTIONAL_FORMATS]
         for _ in range(2):
             run_agentci(["run", "--output-dir", "evals/check", *formats], cwd=folder)
         results = json.loads((folder / "evals" / "check" / "results.json").read_text())

@@ -20,8 +20,8 @@ from agentci.model.result import CheckResult, Decision, Report, Shard, ShardInfo
 from agentci.model.trace import Trace, Turn
 from agentci.model.values import (
     COMMAND_LINE,
-    FURTHER_FORMATS,
     JUNIT_FORMATS,
+    OPTIONAL_FORMATS,
     JUnitFormat,
     Place,
     Problem,
@@ -33,7 +33,7 @@ from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
 from agentci.reports.problems import render_problems
-from agentci.reports.registry import REPORT_WRITERS, make_further_writer
+from agentci.reports.registry import REPORT_WRITERS, make_optional_writer
 from agentci.reports.results_json import make_results_schema
 from agentci.reports.run_content import make_case_summary
 from agentci.reports.workflow_commands import (
@@ -151,8 +151,8 @@ FORMATS: dict[str, Callable[[Report], str]] = {
     **{each.file_name: partial(text_of, each) for each in REPORT_WRITERS.values()},
     "junit.xml for Jenkins": partial(text_of, JUnitReport(dialect="jenkins")),
     **{
-        file_name: partial(text_of, make_further_writer(name))
-        for name, file_name in FURTHER_FORMATS.items()
+        file_name: partial(text_of, make_optional_writer(name))
+        for name, file_name in OPTIONAL_FORMATS.items()
     },
     "problems as SARIF": lambda report: render_problems(report.problems, "sarif"),
 }

@@ -10,7 +10,7 @@ from agentci._util.cache_folder import find_cache_owner
 from agentci.config.discovery import make_output_names
 from agentci.config.settings import Settings
 from agentci.errors import InputError
-from agentci.model.values import FURTHER_FORMATS, Problem, list_field_names
+from agentci.model.values import OPTIONAL_FORMATS, Problem, list_field_names
 from agentci.reports.registry import REPORT_WRITERS
 from agentci.runner.plan import Plan
 from agentci.runner.prepare import choose_cache_folder
@@ -89,7 +89,7 @@ def _list_own_paths(cache: Path, output: Path, outputs: Iterable[str]) -> Iterat
     """Real paths of the files that a run writes; they are not part of a key."""
     yield os.path.realpath(cache)
     reports = (each.file_name for each in REPORT_WRITERS.values())
-    names = (*reports, *FURTHER_FORMATS.values(), *outputs)
+    names = (*reports, *OPTIONAL_FORMATS.values(), *outputs)
     yield from (f"{os.path.realpath(output)}/{name}" for name in names)
 
 

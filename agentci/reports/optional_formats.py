@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentci._util.text import escape, json_text, truncate
 from agentci.model.result import CheckResult, Report, Status
-from agentci.model.values import FURTHER_FORMATS, Json, JsonObject
+from agentci.model.values import OPTIONAL_FORMATS, Json, JsonObject
 from agentci.reports.junit import sum_seconds
 from agentci.result_files import otel
 from agentci.result_files.ctrf import EXTRA_KEY, FORMAT
@@ -23,7 +23,7 @@ from agentci.version import __version__
 MAX_REASON_CHARACTERS = 2_000
 
 
-class CheckOutcome(Struct, frozen=True, kw_only=True):
+class ExportedCheck(Struct, frozen=True, kw_only=True):
     """One check, as other tools read it.
 
     Attributes:
@@ -38,12 +38,12 @@ class CheckOutcome(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-def iterate_outcomes(report: Report) -> Iterator[CheckOutcome]:
-    """Yield the outcome of each check, in the order of the report."""
+def iterate_checks(report: Report) -> Iterator[ExportedCheck]:
+    """Yield each check, in the order of the report."""
     several = len({each.config for each in report.results}) > 1
     for result in report.results:
         name = result.evaluator.name
-        yield CheckOutcome(
+        yield ExportedCheck(
             result=result,
             metric=f"{result.config}: {name}" if several else name,
             status=None if result.is_measurement else result.status,
@@ -82,7 +82,7 @@ class CtrfReport(Struct, frozen=True, kw_only=True):
     start: int = 0
     stop: int = 0
     name: str = "ctrf"
-    file_name: str = FURTHER_FORMATS["ctrf"]
+    file_name: str = OPTIONAL_FORMATS["ctrf"]
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield ASCII JSON."""
@@ -102,23 +102,23 @@ class CtrfReport(Struct, frozen=True, kw_only=True):
         yield json_text.dumps(head).rstrip("}")
         yield f',"results":{{"tool":{json_text.dumps(tool)},'
         yield f'"summary":{json_text.dumps(summary)},"tests":'
-        yield from json_text.format_array(map(_render_test, iterate_outcomes(report)))
+        yield from json_text.format_array(map(_render_test, iterate_checks(report)))
         yield "}}\n"
 
 
-def _render_test(outcome: CheckOutcome) -> str:
-    result = outcome.result
+def _render_test(check: ExportedCheck) -> str:
+    result = check.result
     test: JsonObject = {
-        "name": f"{result.case.id} > {outcome.metric}",
+        "name": f"{result.case.id} > {check.metric}",
         "status": _STATUSES[result.status],
         "duration": round(sum_seconds([result]) * 1000),
         "suite": [result.config],
-        **({"message": outcome.reason} if outcome.reason else {}),
+        **({"message": check.reason} if check.reason else {}),
         "extra": {
             EXTRA_KEY: {
                 "case": result.case.id,
-                "metric": outcome.metric,
-                "status": None if outcome.status is None else _STATUSES[outcome.status],
+                "metric": check.metric,
+                "status": None if check.status is None else _STATUSES[check.status],
                 "score": result.score,
                 "threshold": result.evaluator.threshold,
             }
@@ -139,18 +139,18 @@ _WORDS: Final[dict[Status | None, str]] = {
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\n")
 
 
-class TableReport(Struct, frozen=True, kw_only=True):
+class CsvReport(Struct, frozen=True, kw_only=True):
     """``results.csv``, for spreadsheets and ``results:``: one row per check, or per repeat."""
 
     name: str = "csv"
-    file_name: str = FURTHER_FORMATS["csv"]
+    file_name: str = OPTIONAL_FORMATS["csv"]
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield the lines; text that a spreadsheet would run as a formula starts with ``'``."""
         lines = csv.writer(_Line(), lineterminator="\n")
         yield lines.writerow(COLUMNS)
-        for outcome in iterate_outcomes(report):
-            for row in _make_rows(outcome):
+        for check in iterate_checks(report):
+            for row in _make_rows(check):
                 yield lines.writerow(row)
 
 
@@ -161,16 +161,16 @@ class _Line:
         return text
 
 
-def _make_rows(outcome: CheckOutcome) -> Iterator[tuple[str, ...]]:
-    result = outcome.result
-    texts = (_escape(result.case.id), _escape(outcome.metric))
+def _make_rows(check: ExportedCheck) -> Iterator[tuple[str, ...]]:
+    result = check.result
+    texts = (_escape(result.case.id), _escape(check.metric))
     threshold = _format(result.evaluator.threshold)
     if result.repeats is None:
-        cells = (_format(result.score), _WORDS[outcome.status], threshold)
-        yield (*texts, *cells, _escape(outcome.reason), "")
+        cells = (_format(result.score), _WORDS[check.status], threshold)
+        yield (*texts, *cells, _escape(check.reason), "")
         return
     for number, each in enumerate(result.repeats.repeats, start=1):
-        status = None if outcome.status is None else each.status
+        status = None if check.status is None else each.status
         reason = escape.flatten_line(each.reason or "") if status is not None else ""
         cells = (_format(each.score), _WORDS[status], threshold)
         yield (*texts, *cells, _escape(reason), str(number))
@@ -205,11 +205,11 @@ class OtelReport(Struct, frozen=True, kw_only=True):
     """
 
     name: str = "otel"
-    file_name: str = FURTHER_FORMATS["otel"]
+    file_name: str = OPTIONAL_FORMATS["otel"]
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield ASCII JSON. The times are 0, unknown: two reports of one run are equal."""
-        return self._render(iterate_outcomes(report), time=0)
+        return self._render(iterate_checks(report), time=0)
 
     def render_requests(self, report: Report, *, time: int) -> Iterator[tuple[str, int]]:
         """Yield the events as OTLP requests, each with its number of records.
@@ -217,11 +217,11 @@ class OtelReport(Struct, frozen=True, kw_only=True):
         Args:
             time: of the events, in nanoseconds since 1970.
         """
-        outcomes = iterate_outcomes(report)
-        while batch := tuple(islice(outcomes, RECORDS_PER_REQUEST)):
+        checks = iterate_checks(report)
+        while batch := tuple(islice(checks, RECORDS_PER_REQUEST)):
             yield "".join(self._render(batch, time=time)), len(batch)
 
-    def _render(self, outcomes: Iterable[CheckOutcome], *, time: int) -> Iterator[str]:
+    def _render(self, checks: Iterable[ExportedCheck], *, time: int) -> Iterator[str]:
         resource = [
             _make_attribute("service.name", "agentci"),
             _make_attribute("service.version", __version__),
@@ -230,19 +230,19 @@ class OtelReport(Struct, frozen=True, kw_only=True):
         yield '{"resourceLogs":[{"resource":'
         yield json_text.dumps({"attributes": resource})
         yield f',"scopeLogs":[{{"scope":{json_text.dumps(scope)},"logRecords":'
-        yield from json_text.format_array(_render_record(each, time) for each in outcomes)
+        yield from json_text.format_array(_render_record(each, time) for each in checks)
         yield "}]}]}\n"
 
 
-def _render_record(outcome: CheckOutcome, time: int) -> str:
-    result = outcome.result
+def _render_record(check: ExportedCheck, time: int) -> str:
+    result = check.result
     found: dict[str, Json] = {
-        otel.METRIC: outcome.metric,
+        otel.METRIC: check.metric,
         otel.CASE_ID: result.case.id,
         otel.SCORE: result.score,
-        otel.LABEL: _LABELS[outcome.status],
-        otel.EXPLANATION: outcome.reason or None,
-        otel.ERROR_TYPE: "evaluation_error" if outcome.status == "errored" else None,
+        otel.LABEL: _LABELS[check.status],
+        otel.EXPLANATION: check.reason or None,
+        otel.ERROR_TYPE: "evaluation_error" if check.status == "errored" else None,
         otel.THRESHOLD: result.evaluator.threshold,
     }
     record: JsonObject = {
