@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentci.model.case import AgentvCase, EvalCase, Expectation
 from agentci.model.program import LocalProgram, Program, RequiredProgram
-from agentci.model.requests import KEYS_WITHOUT_EFFECT, EvaluatorIdentity
+from agentci.model.requests import KEYS_NOT_AFFECTING_SCORES, EvaluatorIdentity
 from agentci.model.values import Place
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def define_entry(entry: "BaseModel", **resolved: Facts) -> Definition:
         resolved: values that replace keys of the entry or stand for what these name.
     """
     given = entry.model_dump(
-        mode="json", by_alias=True, exclude_defaults=True, exclude=set(KEYS_WITHOUT_EFFECT)
+        mode="json", by_alias=True, exclude_defaults=True, exclude=set(KEYS_NOT_AFFECTING_SCORES)
     )
     return {**given, "type": getattr(entry, "type", ""), **resolved}
 

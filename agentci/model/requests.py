@@ -244,7 +244,7 @@ class ExecutionRequest(Struct, frozen=True, kw_only=True):
 
 # Keys of entries that change neither a score nor whether it passes, with the names of the fields of
 # requests that they become.
-KEYS_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+KEYS_NOT_AFFECTING_SCORES: Final[Mapping[str, str]] = {
     "required": "required",
     "timeout": "timeout_seconds",
     "timeout_hint": "timeout_hint",

@@ -23,7 +23,7 @@ from agentci.evaluators.metrics import TOOL_TRAJECTORY
 from agentci.gate.policy_changes import match_cases
 from agentci.model.case import Dataset, EvalSet, MetricThreshold, ResultsSource, RunSource
 from agentci.model.gate import RESULTS_PREFIX, EvaluatorSettings, Gate
-from agentci.model.requests import KEYS_WITHOUT_EFFECT, EvaluatorIdentity, Repetition
+from agentci.model.requests import KEYS_NOT_AFFECTING_SCORES, EvaluatorIdentity, Repetition
 from agentci.model.values import Json, MatchType, Place, list_field_names, replace
 from agentci.runner.fingerprints import SourceDigests
 
@@ -155,10 +155,13 @@ SHOWN_DIGITS: Final = 8
 _IDENTITY: Final = "identity"
 # Parts of evaluators that are no keys of a config.
 _PARTS: Final = frozenset({"entry", "program", "rule", "run"})
-_FIELDS_WITHOUT_EFFECT: Final = {*KEYS_WITHOUT_EFFECT, *KEYS_WITHOUT_EFFECT.values()}
+_FIELDS_NOT_AFFECTING_SCORES: Final = {
+    *KEYS_NOT_AFFECTING_SCORES,
+    *KEYS_NOT_AFFECTING_SCORES.values(),
+}
 # Fields that are not settings: those without effect, except for `required`, which is part of the
 # policy; the definition, which is made of the other fields; and values of agentci itself.
-_UNLISTED_FIELDS: Final = (_FIELDS_WITHOUT_EFFECT - {"required"}) | {
+_UNLISTED_FIELDS: Final = (_FIELDS_NOT_AFFECTING_SCORES - {"required"}) | {
     *("own_variables", "definition", "compiled", "home", "budget_id", "caps", "replay"),
     *("federation", "prices"),
     "by_case",  # what checks of eval cases look for, which belongs to the eval cases
