@@ -21,7 +21,7 @@ from agentci.evaluators.agentevals.code import (
     ParsedEvalResult,
     SandboxedEntry,
     make_program_identity,
-    make_program_run,
+    make_run_request,
     truncate_result,
     with_requirements,
 )
@@ -248,7 +248,7 @@ def build_grader(entry: GraderEntry, context: EvaluatorContext) -> GraderEvaluat
         definition=define_entry(entry, grader=define_program(program, function=entry.function)),
         function=entry.function,
         columns=find_read_keys(file.text, entry.function, ITEM_POSITION),
-        run=make_program_run(entry, program, network=entry.network),
+        run=make_run_request(entry, program, network=entry.network),
         program_place=context.find_place("grader"),
     )
 

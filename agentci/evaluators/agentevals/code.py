@@ -562,12 +562,12 @@ def _build_program_evaluator(
         identity=make_program_identity(entry, context),
         definition=define_entry(entry, program=define_program(program)),
         config=entry.config,
-        run=make_program_run(entry, program, network=entry.network),
+        run=make_run_request(entry, program, network=entry.network),
         program_place=context.find_place(field),
     )
 
 
-def make_program_run(entry: SandboxedEntry, program: Program, *, network: bool) -> RunProgram:
+def make_run_request(entry: SandboxedEntry, program: Program, *, network: bool) -> RunProgram:
     """Make the request to run the program, without its input."""
     return RunProgram(
         program=program,
