@@ -13,7 +13,7 @@ from agentci.gate.rules import GateReason
 from agentci.model.gate import (
     POOLED,
     RESULTS_PREFIX,
-    Compared,
+    Comparability,
     EvaluatorSettings,
     Gate,
     GatePolicy,
@@ -110,7 +110,7 @@ def choose_fail_on(comparison: PolicyComparison | None, given: FailOn) -> FailOn
     return given
 
 
-def is_looser(compared: Compared, before: Any, after: Any, *, mode: str = "detect") -> bool:
+def is_looser(compared: Comparability, before: Any, after: Any, *, mode: str = "detect") -> bool:
     """Whether a check may pass more easily with ``after``.
 
     Args:

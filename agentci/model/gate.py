@@ -30,17 +30,19 @@ RESULTS_PREFIX: Final = "results "
 PolicyChangeKind: TypeAlias = Literal["loosened", "removed", "edited"]
 
 
-class Compared(Struct, frozen=True):
+class Comparability(Struct, frozen=True):
     """How a value of a policy is compared with that of the base commit; None is the loosest.
 
-    Choices need none: they start with the strictest.
+    A choice (``Literal``) needs no mark: its values start with the strictest.
 
     Attributes:
-        stricter: which numbers are stricter, "more" for a set, "by mode" for lower ones if the
-            mode is to detect a drop and higher ones otherwise; "by part" for values with parts,
-            "neither" for those that are not compared.
+        stricter: which values are stricter: "higher" or "lower" numbers; "more" for a set with more
+            members; "by mode" for lower numbers if the mode is to detect a drop and higher ones
+            otherwise; "by part" for a value whose parts are compared; "neither" if it is not
+            compared; "first" for a choice, which ``list_compared`` sets.
         pooled: whether it is a limit on a share or mean of all checks of a group: evaluators that
             set the value have a group of their own, and all others share one.
+        choices: the values of a choice, strictest first; empty for other values.
     """
 
     stricter: Literal["higher", "lower", "more", "by mode", "by part", "neither", "first"]
@@ -53,7 +55,7 @@ class Compared(Struct, frozen=True):
         return 0.0 if self.stricter == "lower" else 1.0
 
 
-def list_compared(values: type[Struct]) -> Mapping[str, Compared]:
+def list_compared(values: type[Struct]) -> Mapping[str, Comparability]:
     """List the fields of a policy that are compared, with how they are."""
     return {
         name: compared
@@ -62,12 +64,12 @@ def list_compared(values: type[Struct]) -> Mapping[str, Compared]:
     }
 
 
-def _find_compared(hint: object) -> Compared | None:
+def _find_compared(hint: object) -> Comparability | None:
     parts = get_args(hint)
     if get_origin(hint) is Literal:
-        return Compared("first", choices=parts)
+        return Comparability("first", choices=parts)
     if get_origin(hint) is Annotated:
-        stated = next((each for each in parts[1:] if isinstance(each, Compared)), None)
+        stated = next((each for each in parts[1:] if isinstance(each, Comparability)), None)
         return stated or _find_compared(parts[0])
     if get_origin(hint) in {Union, UnionType}:
         return next(filter(None, map(_find_compared, parts)), None)
@@ -98,16 +100,16 @@ class EvaluatorSettings(Struct, frozen=True, kw_only=True):
 
     name: str
     cases: tuple[str, ...] = ()
-    threshold: Annotated[float | None, Compared("higher")]
-    maximum: Annotated[float | None, Compared("lower")] = None
+    threshold: Annotated[float | None, Comparability("higher")]
+    maximum: Annotated[float | None, Comparability("lower")] = None
     criterion: str
     required: bool
     weight: float = 1.0
     match_type: MatchType | None = None
     turn_score: TurnScore | None = None
     on_turn_mismatch: OnTurnMismatch | None = None
-    repeat: Annotated[int, Compared("higher")] = 1
-    repeat_by: Annotated[RepeatAggregation, Compared("neither")] = "majority"
+    repeat: Annotated[int, Comparability("higher")] = 1
+    repeat_by: Annotated[RepeatAggregation, Comparability("neither")] = "majority"
     limits: Mapping[str, float] = field(default_factory=dict)
     definition: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
@@ -184,14 +186,14 @@ ChangedStatus: TypeAlias = Literal["passed", "failed", "errored", "skipped", "re
 class RegressionThresholds(Struct, frozen=True, kw_only=True):
     """How much worse than the baseline the run may be."""
 
-    max_drop: Annotated[Share, Compared("lower"), _about("Of the mean score of an evaluator.")] = (
-        0.0
-    )
+    max_drop: Annotated[
+        Share, Comparability("lower"), _about("Of the mean score of an evaluator.")
+    ] = 0.0
     # That a larger drop is significant, or excluded.
-    confidence: Annotated[float, Compared("by mode"), Meta(ge=0, le=0.999)] = 0.95
+    confidence: Annotated[float, Comparability("by mode"), Meta(ge=0, le=0.999)] = 0.95
     mode: RegressionMode = "detect"
     fail_on: Annotated[
-        tuple[RegressionOutcome, ...], Compared("more"), _about("Outcomes that fail the gate.")
+        tuple[RegressionOutcome, ...], Comparability("more"), _about("Outcomes that fail the gate.")
     ] = ("fail",)
 
 
@@ -309,14 +311,16 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
 
     min_pass_rate: Annotated[
         Share | None,
-        Compared("higher", pooled=True),
+        Comparability("higher", pooled=True),
         _about("Null counts the checks toward the overall pass rate."),
     ] = 1.0
     # Has no effect on a rate of 0 or 1.
     pass_rate_confidence: Annotated[
-        Share | None, Compared("higher"), _about("Null compares only the pass rate of this run.")
+        Share | None,
+        Comparability("higher"),
+        _about("Null compares only the pass rate of this run."),
     ] = None
-    min_score: Annotated[Share | None, Compared("higher", pooled=True)] = None
+    min_score: Annotated[Share | None, Comparability("higher", pooled=True)] = None
     on_error: OnError = "fail"
     # Also about recorded runs without an eval case.
     on_skip: OnSkip = "allow"
@@ -327,16 +331,16 @@ class GateThresholds(Struct, frozen=True, kw_only=True):
 class CaseThresholds(Struct, frozen=True, kw_only=True):
     """The thresholds of whole cases, each scored with the weighted mean of its checks' scores."""
 
-    threshold: Annotated[Share, Compared("higher")]
-    min_pass_rate: Annotated[Share, Compared("higher")] = 1.0
-    pass_rate_confidence: Annotated[Share | None, Compared("higher")] = None
+    threshold: Annotated[Share, Comparability("higher")]
+    min_pass_rate: Annotated[Share, Comparability("higher")] = 1.0
+    pass_rate_confidence: Annotated[Share | None, Comparability("higher")] = None
     own: Annotated[
-        Mapping[str, Share], Compared("by part"), _about("Thresholds of single cases, by id.")
+        Mapping[str, Share], Comparability("by part"), _about("Thresholds of single cases, by id.")
     ] = field(default_factory=dict)
     # `on_error` says whether an error fails the gate.
     errors_score: Annotated[
         Share | None,
-        Compared("neither"),
+        Comparability("neither"),
         _about("Score of an errored check in the mean; null if it is left out."),
     ] = None
 
@@ -349,16 +353,18 @@ class GatePolicy(Struct, frozen=True, kw_only=True):
     """The `gate` of a config."""
 
     # Each applies to the checks of all evaluators together, except those that set it themselves.
-    overall: Annotated[GateThresholds, Compared("by part")] = field(default_factory=GateThresholds)
-    evaluators: Annotated[Mapping[str, GateThresholds], Compared("by part")] = field(
+    overall: Annotated[GateThresholds, Comparability("by part")] = field(
+        default_factory=GateThresholds
+    )
+    evaluators: Annotated[Mapping[str, GateThresholds], Comparability("by part")] = field(
         default_factory=dict
     )
     cases: Annotated[
-        CaseThresholds | None, Compared("by part"), _about("Null if cases have no score.")
+        CaseThresholds | None, Comparability("by part"), _about("Null if cases have no score.")
     ] = None
     regression: Annotated[
         RegressionThresholds | None,
-        Compared("by part"),
+        Comparability("by part"),
         _about("Null if the comparison with a baseline is only shown."),
     ] = None
     on_missing: Annotated[
@@ -411,7 +417,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     removed_policies: Mapping[str, GatePolicy] = field(default_factory=dict)
 
 
-def list_pooled(thresholds: type[Struct]) -> Mapping[str, Compared]:
+def list_pooled(thresholds: type[Struct]) -> Mapping[str, Comparability]:
     """List the fields that are pooled, with how they are compared."""
     return {key: each for key, each in list_compared(thresholds).items() if each.pooled}
 

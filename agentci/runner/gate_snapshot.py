@@ -155,13 +155,13 @@ SHOWN_DIGITS: Final = 8
 _IDENTITY: Final = "identity"
 # Parts of evaluators that are no keys of a config.
 _PARTS: Final = frozenset({"entry", "program", "rule", "run"})
-_FIELDS_NOT_AFFECTING_SCORES: Final = {
+_NOT_AFFECTING_SCORES: Final = {
     *KEYS_NOT_AFFECTING_SCORES,
     *KEYS_NOT_AFFECTING_SCORES.values(),
 }
 # Fields that are not settings: those without effect, except for `required`, which is part of the
 # policy; the definition, which is made of the other fields; and values of agentci itself.
-_UNLISTED_FIELDS: Final = (_FIELDS_NOT_AFFECTING_SCORES - {"required"}) | {
+_UNLISTED_FIELDS: Final = (_NOT_AFFECTING_SCORES - {"required"}) | {
     *("own_variables", "definition", "compiled", "home", "budget_id", "caps", "replay"),
     *("federation", "prices"),
     "by_case",  # what checks of eval cases look for, which belongs to the eval cases

@@ -20,7 +20,7 @@ from agentci.gate.policy_changes import (
 )
 from agentci.model.gate import (
     CaseThresholds,
-    Compared,
+    Comparability,
     EvaluatorSettings,
     Gate,
     GatePolicy,
@@ -188,7 +188,7 @@ class TestThresholdsOfGate:
 
 
 class MaxErrors(msgspec.Struct):
-    rate: Annotated[float | None, Compared("lower", pooled=True)] = None
+    rate: Annotated[float | None, Comparability("lower", pooled=True)] = None
 
 
 class TestThresholdsOfOneEvaluator:
