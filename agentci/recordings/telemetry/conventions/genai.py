@@ -54,7 +54,7 @@ def read_genai(span: Span, logs: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     if renamed:
         yield SpanReading(values=renamed)
     if span.events or logs:
-        yield from _read_event_layers(span.events, logs)
+        yield from _read_event_sources(span.events, logs)
 
 
 def _read_current_attributes(
@@ -70,7 +70,7 @@ def _read_current_attributes(
     )
 
 
-def _read_event_layers(
+def _read_event_sources(
     events: Sequence[SpanEvent], logs: Sequence[SpanEvent]
 ) -> Iterator[SpanReading]:
     for event in (*events, *logs):

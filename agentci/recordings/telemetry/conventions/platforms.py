@@ -1,6 +1,6 @@
 """Reads spans of the SDKs and exporters of observability platforms.
 
-Most have a kind, an input and an output as JSON, which ``_make_layer`` reads.
+Most have a kind, an input and an output as JSON, which ``_make_reading`` reads.
 
 Langfuse records observations with a type, and LangSmith's OpenTelemetry exporter runs. MLflow
 Tracing records spans, each of whose attributes is JSON text. Laminar and LangWatch record
@@ -52,7 +52,7 @@ def read_langfuse(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
         attributes.get(f"{_LANGFUSE_PREFIX}input"),
         attributes.get(f"{_LANGFUSE_PREFIX}output"),
     )
-    yield _make_layer(span, kind, given, returned, values)
+    yield _make_reading(span, kind, given, returned, values)
 
 
 _LANGSMITH_KINDS: Final[Mapping[str, OperationKind]] = {
@@ -69,7 +69,7 @@ def read_langsmith(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     given, returned = attributes.get("gen_ai.prompt"), attributes.get("gen_ai.completion")
     metadata = attributes.get("langsmith.metadata.usage_metadata")
     usage = {**_make_usage(metadata), **_make_cost(metadata)}
-    yield _make_layer(span, kind, given, returned, usage)
+    yield _make_reading(span, kind, given, returned, usage)
 
 
 _MLFLOW_KINDS: Final[Mapping[str, OperationKind]] = {
@@ -99,7 +99,7 @@ def read_mlflow(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     returned = _decode(attributes.get("mlflow.spanOutputs"))
     if isinstance(returned, dict) and returned.keys() == _MLFLOW_AGENT_FACTS:
         returned = None
-    yield _make_layer(span, kind, given, returned, values)
+    yield _make_reading(span, kind, given, returned, values)
 
 
 _LAMINAR_KINDS: Final[Mapping[str, OperationKind]] = {
@@ -117,7 +117,7 @@ def read_laminar(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
     if kind == "inference":
         given = attributes.get(semconv.INPUT_MESSAGES, given)
         returned = attributes.get(semconv.OUTPUT_MESSAGES, returned)
-    yield _make_layer(span, kind, given, returned, {}, failed=span.failed)
+    yield _make_reading(span, kind, given, returned, {}, failed=span.failed)
 
 
 _LANGWATCH_KINDS: Final[Mapping[str, OperationKind]] = {
@@ -139,14 +139,14 @@ def read_langwatch(span: Span, _: Sequence[SpanEvent]) -> Iterator[SpanReading]:
         for name in ("input", "output")
     )
     usage = _make_usage(attributes.get("langwatch.metrics"))
-    yield _make_layer(span, kind, given, returned, usage, failed=span.failed)
+    yield _make_reading(span, kind, given, returned, usage, failed=span.failed)
 
 
 def _decode(raw: Json) -> Json:
     return parse_json_or_text(raw) if isinstance(raw, str) else raw
 
 
-def _make_layer(
+def _make_reading(
     span: Span,
     kind: OperationKind,
     given: Json,
@@ -155,7 +155,7 @@ def _make_layer(
     *,
     failed: bool | None = None,
 ) -> SpanReading:
-    """Make the layer of a model call, a tool call, or a step around them.
+    """Make the reading of a model call, a tool call, or a step around them.
 
     A step without messages, such as a span around several turns, is not a workflow.
 
@@ -163,7 +163,7 @@ def _make_layer(
         failed: whether the call failed, if it is of a tool; None if the tool's message says it.
     """
     if kind == "tool":
-        return _make_tool_layer(span, given, returned, values, failed=failed)
+        return _make_tool_reading(span, given, returned, values, failed=failed)
     inputs = api_messages.parse_input_messages(given)
     outputs = api_messages.parse_output_messages(returned)
     if kind == "workflow" and not (has_content(inputs) or has_content(outputs)):
@@ -190,7 +190,7 @@ def _make_cost(raw: Json) -> dict[str, Json]:
     return select_values(api_messages.parse_object(raw), _COST_KEYS)
 
 
-def _make_tool_layer(
+def _make_tool_reading(
     span: Span, given: Json, returned: Json, values: Mapping[str, Json], *, failed: bool | None
 ) -> SpanReading:
     message = api_messages.find_tool_message(returned)
