@@ -150,7 +150,10 @@ ALL_COVERED: Final = Coverage()
 
 
 def find_coverage(gates: Sequence[Gate]) -> Coverage:
-    """Find them in all configs; an eval case that several share needs a run in one of them."""
+    """Find the eval cases and recorded runs of all configs that have no counterpart.
+
+    An eval case that several configs share needs a recorded run in one of them.
+    """
     covered = {
         each for gate in gates for each in gate.eval_cases.items() if each[0] not in gate.uncovered
     }
@@ -185,7 +188,7 @@ def find_reasons(
     reasons = [*_find_input_errors(problems), *_find_interruption(complete=complete)]
     # Invalid input and an interruption explain a run without results.
     if not reasons or any(results for _, results in results_by_policy):
-        reasons += _find_empty_gates(configs)
+        reasons += _find_empty_configs(configs)
     for config in configs:
         rates, scores = config.pooled["min_pass_rate"], config.pooled["min_score"]
         reasons += [each for group in rates for each in _check_pass_rate(group)]
@@ -233,41 +236,41 @@ def _find_interruption(*, complete: bool) -> Iterator[GateReason]:
         yield GateReason("interrupted", "the run was interrupted before all checks finished")
 
 
-def _find_empty_gates(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
-    """Report gates without a passed or failed check.
+def _find_empty_configs(configs: Sequence[ConfigResults]) -> Iterator[GateReason]:
+    """Report configs without a passed or failed check.
 
-    Gates that already fail because of errors are left out, and those that have only advisory checks
-    while another config has results.
+    Configs that already fail because of errors are left out, and those that have only advisory
+    checks while another config has results.
     """
-    if not gates:
+    if not configs:
         yield GateReason("nothing", NOTHING_EVALUATED)
-    any_scored = any(gate.is_evaluated for gate in gates)
-    for gate in gates:
+    any_scored = any(config.is_evaluated for config in configs)
+    for config in configs:
         errors_fail = any(
             group.thresholds.on_error == "fail" and group.with_status("errored")
-            for group in gate.unpooled_groups
+            for group in config.unpooled_groups
         )
-        only_advisory = gate.results and not gate.required and any_scored
-        if not (gate.is_evaluated or errors_fail or only_advisory):
-            advisory_scored = any(result.status in SCORED_STATUSES for result in gate.results)
+        only_advisory = config.results and not config.required and any_scored
+        if not (config.is_evaluated or errors_fail or only_advisory):
+            advisory_scored = any(result.status in SCORED_STATUSES for result in config.results)
             reason = NO_REQUIRED_EVALUATED if advisory_scored else NOTHING_EVALUATED
-            yield GateReason("nothing", f"{gate.prefix}{reason}")
+            yield GateReason("nothing", f"{config.prefix}{reason}")
         else:
-            yield from _find_empty_evaluators(gate)
+            yield from _find_empty_evaluators(config)
 
 
-def _find_empty_evaluators(gate: ConfigResults) -> Iterator[GateReason]:
+def _find_empty_evaluators(config: ConfigResults) -> Iterator[GateReason]:
     """Report required evaluators whose checks were all skipped.
 
     Evaluators that need a secret which this workflow does not have are not reported here.
     """
-    for group in gate.unpooled_groups:
+    for group in config.unpooled_groups:
         by_name: dict[str, list[CheckResult]] = {}
         for result in group.results:
             by_name.setdefault(result.evaluator.name, []).append(result)
         for name, results in by_name.items():
             if all(each.status == "skipped" and not each.unavailable for each in results):
-                text = f"{gate.prefix}{name} evaluated no case{_format_shared_reason(results)}"
+                text = f"{config.prefix}{name} evaluated no case{_format_shared_reason(results)}"
                 fails = group.thresholds.on_empty == "fail"
                 yield GateReason("nothing" if fails else "remark", text)
 
@@ -318,15 +321,15 @@ def _check_mean_score(group: CheckGroup) -> Iterator[GateReason]:
         yield GateReason("failed", text)
 
 
-def _check_case_scores(gate: ConfigResults) -> Iterator[GateReason]:
+def _check_case_scores(config: ConfigResults) -> Iterator[GateReason]:
     """Report cases below the score threshold; cases without a score are reported elsewhere."""
-    if gate.cases is None:
+    if config.cases is None:
         return
-    cases = gate.cases
-    scores = compute_case_scores(gate.results, errors_score=cases.errors_score)
+    cases = config.cases
+    scores = compute_case_scores(config.results, errors_score=cases.errors_score)
     passes = (v >= cases.find_threshold(k) - TOLERANCE for k, v in scores.items())
     if bound := make_pass_rate_bound(passes, cases.min_pass_rate, cases.pass_rate_confidence):
-        yield _make_bound_reason(gate.prefix, bound)
+        yield _make_bound_reason(config.prefix, bound)
     low = {k: v for k, v in scores.items() if v < cases.find_threshold(k) - TOLERANCE}
     if not low:
         return
@@ -336,25 +339,25 @@ def _check_case_scores(gate: ConfigResults) -> Iterator[GateReason]:
     names = ", ".join(truncate.truncate_list(shown, MAX_NAMES))
     needed = "their thresholds" if cases.own else f"{cases.threshold:g}"
     text = (
-        f"{gate.prefix}{len(low):,} of {format_count(len(scores), 'case')} scored below {needed} "
+        f"{config.prefix}{len(low):,} of {format_count(len(scores), 'case')} scored below {needed} "
         f"({_format_pass_rate(rate, cases.min_pass_rate)}): {names}"
     )
     yield GateReason("failed" if rate < cases.min_pass_rate - TOLERANCE else "remark", text)
 
 
-def _find_low_turns(gate: ConfigResults) -> Iterator[GateReason]:
+def _find_low_turns(config: ConfigResults) -> Iterator[GateReason]:
     """Report the evaluators that passed cases in which a turn is below the threshold."""
     found: dict[str, list[str]] = {}
     first: dict[str, CheckResult] = {}
-    for result in gate.required:
+    for result in config.required:
         if low := _describe_lowest_turn(result):
             found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({low})")
             first.setdefault(result.evaluator.name, result)
     for name, cases in found.items():
         evaluator = first[name].evaluator
         text = (
-            f"{gate.prefix}{name} passed {format_count(len(cases), 'case')} with a turn below the "
-            f"threshold {evaluator.threshold:g}: "
+            f"{config.prefix}{name} passed {format_count(len(cases), 'case')} with a turn below "
+            f"the threshold {evaluator.threshold:g}: "
             f"{', '.join(truncate.truncate_list(cases, MAX_NAMES))}"
         )
         hint = "; `turn_score: min` fails such cases" if evaluator.type == "builtin" else ""
@@ -406,13 +409,13 @@ def _describe_errored(errored: Sequence[CheckResult]) -> str:
     return f"{count} errored ({', '.join(truncate.truncate_list(cases, MAX_NAMES))})"
 
 
-def _check_coverage(gates: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:
+def _check_coverage(configs: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:
     """Report eval cases without runs, and runs without eval cases; a note lists the latter, too."""
     if coverage.missing:
         yield GateReason("nothing", _describe_missing(coverage.missing))
     if coverage.allowed:
         yield GateReason("remark", _describe_missing(coverage.allowed))
-    fails = any(gate.unpooled_groups[0].thresholds.on_skip == "fail" for gate in gates)
+    fails = any(config.unpooled_groups[0].thresholds.on_skip == "fail" for config in configs)
     if coverage.unmatched and fails:
         text = f"{format_count(coverage.unmatched, 'recorded run')} without an eval case"
         yield GateReason("failed", text)
@@ -423,11 +426,11 @@ def _describe_missing(cases: Sequence[str]) -> str:
     return f"{format_count(len(cases), 'eval case')} without a recorded run: {names}"
 
 
-def _check_advisory(gates: Sequence[ConfigResults]) -> Iterator[GateReason]:
+def _check_advisory(configs: Sequence[ConfigResults]) -> Iterator[GateReason]:
     failing = [
         result
-        for gate in gates
-        for result in gate.results
+        for config in configs
+        for result in config.results
         if not result.evaluator.required and result.status in {"failed", "errored"}
     ]
     if failing:
