@@ -644,7 +644,7 @@ def find_regression_reasons(
             text = f"{prefix}{each.evaluator}: {describe_worse(each)}"
             yield GateReason("failed" if fails else "remark", text, shown_elsewhere=True)
     for text in list_lost(comparison):
-        yield GateReason("lost", text)
+        yield GateReason("evaluator_lost", text)
 
 
 MAX_LOST: Final = 3

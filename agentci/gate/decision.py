@@ -90,7 +90,7 @@ def decide_shard(
     reasons = find_reasons(
         results_by_policy, problems=problems, coverage=ALL_COVERED, complete=complete
     )
-    own = [reason for reason in reasons if reason.kind != "nothing"]
+    own = [reason for reason in reasons if reason.kind != "not_evaluated"]
     decision = _make_decision(own, _format_shard_summary(results_by_policy), fail_on)
     note = f"results of {shard} only; `agentci merge` decides for all shards"
     return replace(decision, passed=False, reasons=(*decision.reasons, note))
@@ -120,9 +120,9 @@ def _format_shard_summary(results_by_policy: ResultsByPolicy) -> str:
 
 
 def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: FailOn) -> Decision:
-    lost = [each.text for each in reasons if each.kind in ("lost", "unknown")]
+    shown = [each.text for each in reasons if each.kind in ("evaluator_lost", "unknown")]
     unknown = [GateReason("remark", each.text) for each in reasons if each.kind == "unknown"]
-    reasons = [each for each in reasons if each.kind not in ("lost", "unknown")]
+    reasons = [each for each in reasons if each.kind not in ("evaluator_lost", "unknown")]
     failing = [each for each in reasons if each.kind in _FAILING_KINDS[fail_on]]
     failing.sort(key=lambda each: _KINDS_BY_PRIORITY.index(each.kind))
     ignored = [each for each in reasons if each.kind not in (*_FAILING_KINDS[fail_on], "remark")]
@@ -134,7 +134,7 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
         reasons=(
             *(each.text for each in failing),
             *(f"{each.text}; reported only (fail-on: {fail_on})" for each in ignored),
-            *(() if failing or ignored else (", ".join([pass_summary, *lost]),)),
+            *(() if failing or ignored else (", ".join([pass_summary, *shown]),)),
         ),
         notes=tuple(each.text for each in reasons if each.kind == "remark"),
         unlisted_notes=tuple(
@@ -148,18 +148,18 @@ _KINDS_BY_PRIORITY: tuple[ReasonKind, ...] = (
     "input",
     "interrupted",
     "failed",
-    "nothing",
+    "not_evaluated",
     "errored",
 )
 _EXIT_CODES: dict[ReasonKind, int] = {
     "input": EXIT_INVALID_INPUT,
     "interrupted": EXIT_GATE_FAILED,
     "failed": EXIT_GATE_FAILED,
-    "nothing": EXIT_GATE_FAILED,
+    "not_evaluated": EXIT_GATE_FAILED,
     "errored": EXIT_ERRORED,
 }
 _FAILING_KINDS: dict[FailOn, tuple[ReasonKind, ...]] = {
     "never": ("input", "interrupted"),
-    "error": ("input", "interrupted", "nothing", "errored"),
+    "error": ("input", "interrupted", "not_evaluated", "errored"),
     "failed": _KINDS_BY_PRIORITY,
 }

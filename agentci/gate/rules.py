@@ -106,10 +106,17 @@ def _group_config_results(
 
 
 # A remark does not affect the decision. If the gate passes, its summary names the reasons of the
-# kinds `lost` (evaluators that are no longer evaluated) and `unknown`; if it fails, unknown ones
-# become remarks.
+# kinds `evaluator_lost` (an evaluator is no longer evaluated) and `unknown`; if it fails, those of
+# `unknown` become remarks.
 ReasonKind: TypeAlias = Literal[
-    "input", "interrupted", "failed", "nothing", "errored", "remark", "lost", "unknown"
+    "input",
+    "interrupted",
+    "failed",
+    "not_evaluated",
+    "errored",
+    "remark",
+    "evaluator_lost",
+    "unknown",
 ]
 # Allowance for floating-point error in sums; thresholds are never this fine.
 TOLERANCE = 1e-9
@@ -243,7 +250,7 @@ def _find_empty_configs(configs: Sequence[ConfigResults]) -> Iterator[GateReason
     checks while another config has results.
     """
     if not configs:
-        yield GateReason("nothing", NOTHING_EVALUATED)
+        yield GateReason("not_evaluated", NOTHING_EVALUATED)
     any_scored = any(config.is_evaluated for config in configs)
     for config in configs:
         errors_fail = any(
@@ -254,7 +261,7 @@ def _find_empty_configs(configs: Sequence[ConfigResults]) -> Iterator[GateReason
         if not (config.is_evaluated or errors_fail or only_advisory):
             advisory_scored = any(result.status in SCORED_STATUSES for result in config.results)
             reason = NO_REQUIRED_EVALUATED if advisory_scored else NOTHING_EVALUATED
-            yield GateReason("nothing", f"{config.prefix}{reason}")
+            yield GateReason("not_evaluated", f"{config.prefix}{reason}")
         else:
             yield from _find_empty_evaluators(config)
 
@@ -272,7 +279,7 @@ def _find_empty_evaluators(config: ConfigResults) -> Iterator[GateReason]:
             if all(each.status == "skipped" and not each.unavailable for each in results):
                 text = f"{config.prefix}{name} evaluated no case{_format_shared_reason(results)}"
                 fails = group.thresholds.on_empty == "fail"
-                yield GateReason("nothing" if fails else "remark", text)
+                yield GateReason("not_evaluated" if fails else "remark", text)
 
 
 def _check_pass_rate(group: CheckGroup) -> Iterator[GateReason]:
@@ -412,7 +419,7 @@ def _describe_errored(errored: Sequence[CheckResult]) -> str:
 def _check_coverage(configs: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:
     """Report eval cases without runs, and runs without eval cases; a note lists the latter, too."""
     if coverage.missing:
-        yield GateReason("nothing", _describe_missing(coverage.missing))
+        yield GateReason("not_evaluated", _describe_missing(coverage.missing))
     if coverage.allowed:
         yield GateReason("remark", _describe_missing(coverage.allowed))
     fails = any(config.unpooled_groups[0].thresholds.on_skip == "fail" for config in configs)

@@ -149,7 +149,7 @@ def test_evaluator_that_evaluates_nothing_any_more_has_no_score(
 def test_required_checks_that_are_lost_are_part_of_the_summary_of_a_passed_gate() -> None:
     before, after = results(1, 1), results(1)
     comparison = compare_runs(before, after, gates(), baseline="base")
-    assert GateReason("lost", "1 no longer evaluated (removed)") in [
+    assert GateReason("evaluator_lost", "1 no longer evaluated (removed)") in [
         *find_regression_reasons(comparison, gates())
     ]
     advisory = [replace(each, evaluator=replace(each.evaluator, required=False)) for each in before]
@@ -604,7 +604,11 @@ class TestRemoved:
 
     @pytest.mark.parametrize(
         ("on_removed", "kinds"),
-        [("warn", ["remark", "lost"]), ("fail", ["failed", "lost"]), ("allow", [])],
+        [
+            ("warn", ["remark", "evaluator_lost"]),
+            ("fail", ["failed", "evaluator_lost"]),
+            ("allow", []),
+        ],
     )
     def test_removed_check_is_worse_unless_allowed(
         self, on_removed: OnRemoved, kinds: list[str]
