@@ -324,3 +324,25 @@ def test_calls_of_a_case_without_expected_calls_are_no_difference(tmp_path: Path
     ran = run(tmp_path, case.replace("answer", "calls: [], answer"), config=config)
     [content] = [each["turns"][0] for each in ran.results["cases"]]
     assert content["expected_calls"] == []
+
+
+@pytest.mark.parametrize(
+    ("other", "is_read"),
+    [
+        ("", False),
+        ("eval_set: evals/cases.yaml\n", True),
+        ("# eval_set: evals/cases.yaml\n", False),
+        ("eval_set: evals/cases.yaml\nunclosed: [\n", False),
+    ],
+)
+def test_eval_cases_that_no_valid_config_reads_are_named(
+    other: str, is_read: bool, tmp_path: Path
+) -> None:
+    config = "traces: t.jsonl\nchecks:\n  - max_tool_calls: 5\n"
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals/cases.yaml").write_text("eval_cases:\n  - {input: Hi, answer: Hello.}\n")
+    (tmp_path / "a.yaml").write_text(config)
+    (tmp_path / "agentci.yaml").write_text(config + other)
+    ran = run_agentci(["validate", "a.yaml"], cwd=tmp_path)
+    warning = "a.yaml:1: warning: no config reads the eval cases in evals/cases.yaml"
+    assert (warning in ran.out) is not is_read
