@@ -14,7 +14,8 @@ _ERROR_TEXTS: Final[Mapping[str, re.Pattern[str]]] = {
         r"|Tool '[^'\n]*' timed out after [0-9.e+-]+ seconds\.",
         re.DOTALL,
     ),
-    "Pydantic AI": re.compile(r".*\n\nFix the errors and try again\.", re.DOTALL),
+    # Pydantic AI 2 sends `{"error": ...}`, which tools return themselves, too.
+    "Pydantic AI 1": re.compile(r".*\n\nFix the errors and try again\.", re.DOTALL),
     "LangChain": re.compile(
         r"Error: \S+ is not a valid tool, try one of \[.*\]\."
         r"|Error: .*\n Please fix your mistakes\."

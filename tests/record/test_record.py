@@ -875,7 +875,7 @@ def test_failed_tool_of_an_agent_is_recorded_as_failed(tmp_path: Path, model: Mo
     assert [call.failed for call in trace.turns[0].tool_calls] == [True]
 
 
-# As the frameworks send them: OpenAI Agents SDK 0.24 and before, Pydantic AI 2.68, LangGraph 1.2.
+# As the frameworks send them: OpenAI Agents SDK 0.24 and before, Pydantic AI 1, LangGraph 1.2.
 @pytest.mark.parametrize(
     ("text", "is_error"),
     [
@@ -892,6 +892,7 @@ def test_failed_tool_of_an_agent_is_recorded_as_failed(tmp_path: Path, model: Mo
         ),
         ("An error occurred while running the tool in 1999, as the report says.", False),
         ("Error: the last build failed", False),
+        ('{"error":"no route"}', False),
         ("Fix the errors and try again.", False),
     ],
 )
