@@ -20,7 +20,7 @@ from agentci.model.result import (
     ShardInfo,
 )
 from agentci.model.values import ContentLimit, Place
-from agentci.reports import results_json
+from agentci.reports import results_schema
 from agentci.reports.contents import (
     MAX_FIELD_CHARACTERS,
     FieldCutter,
@@ -61,7 +61,7 @@ class JsonReport(Struct, frozen=True, kw_only=True):
         levels: Counter[ContentLevel] = Counter()
         members: dict[str, Iterable[str]] = {
             "schema_version": [dumps(SCHEMA_VERSION)],
-            "tool": [dumps(results_json.ToolJson(name="agentci", version=self.tool_version))],
+            "tool": [dumps(results_schema.ToolJson(name="agentci", version=self.tool_version))],
             "commit": [dumps(report.commit or None)],
             "complete": [dumps(report.complete)],
             "decision": [dumps(report.decision)],
@@ -92,7 +92,7 @@ def _format_array(items: Iterable[Struct]) -> Iterator[str]:
     return json_text.format_array(map(json_text.dumps, items), indent="  ")
 
 
-def _list_cases(report: Report, levels: Counter[ContentLevel]) -> Iterator[results_json.CaseJson]:
+def _list_cases(report: Report, levels: Counter[ContentLevel]) -> Iterator[results_schema.CaseJson]:
     """Yield the cases, and count them by how much is kept."""
     outcomes = list_case_outcomes(report)
     for shown, outcome in zip(list_reported_cases(report), outcomes, strict=True):
@@ -103,7 +103,7 @@ def _list_cases(report: Report, levels: Counter[ContentLevel]) -> Iterator[resul
 def _format_content(limit: ContentLimit, levels: Counter[ContentLevel]) -> Iterator[str]:
     """Yield the counts, once all cases are written."""
     yield json_text.dumps(
-        results_json.ContentJson(
+        results_schema.ContentJson(
             limit=limit,
             full=levels["full"],
             without_results=levels["without_results"],
@@ -113,7 +113,7 @@ def _format_content(limit: ContentLimit, levels: Counter[ContentLevel]) -> Itera
     )
 
 
-def _list_results(report: Report) -> Iterator[results_json.ResultJson]:
+def _list_results(report: Report) -> Iterator[results_schema.ResultJson]:
     """Yield the results; details of passed checks are kept up to a limit for all of them."""
     left = MAX_PASSED_DETAILS
     for result in report.results:
@@ -128,11 +128,13 @@ def _list_results(report: Report) -> Iterator[results_json.ResultJson]:
         yield written
 
 
-def _result(result: CheckResult, baseline: Mapping[str, BaselineCheck]) -> results_json.ResultJson:
+def _result(
+    result: CheckResult, baseline: Mapping[str, BaselineCheck]
+) -> results_schema.ResultJson:
     judgement, evaluator = result.judgement or NO_JUDGEMENT, result.evaluator
     before = baseline.get(result.id)
     fields = FieldCutter(result.cut or {})
-    return results_json.ResultJson(
+    return results_schema.ResultJson(
         id=result.id,
         config=result.config,
         case=result.case.id,
@@ -160,44 +162,44 @@ def _result(result: CheckResult, baseline: Mapping[str, BaselineCheck]) -> resul
         unavailable=result.unavailable,
         trials=None
         if result.trials is None
-        else convert(result.trials, results_json.TrialsJson, from_attributes=True),
+        else convert(result.trials, results_schema.TrialsJson, from_attributes=True),
         repeats=None
         if result.repeats is None
-        else convert(result.repeats, results_json.RepeatsJson, from_attributes=True),
+        else convert(result.repeats, results_schema.RepeatsJson, from_attributes=True),
         fingerprint=result.fingerprint,
         baseline=None
         if before is None
-        else results_json.BaselineResultJson(status=before.status, score=before.score),
+        else results_schema.BaselineResultJson(status=before.status, score=before.score),
         cut=fields.cut,
         place=_place(evaluator.place),
     )
 
 
-def _place(place: Place) -> results_json.PlaceJson:
-    return results_json.PlaceJson(file=place.file, line=place.line, column=place.column)
+def _place(place: Place) -> results_schema.PlaceJson:
+    return results_schema.PlaceJson(file=place.file, line=place.line, column=place.column)
 
 
-def _evaluator(checks: EvaluatorChecks) -> results_json.EvaluatorJson:
+def _evaluator(checks: EvaluatorChecks) -> results_schema.EvaluatorJson:
     stats = checks.stats
-    return results_json.EvaluatorJson(
+    return results_schema.EvaluatorJson(
         config=checks.representative.config,
         evaluator=checks.representative.evaluator.name,
         **asdict(checks.totals),
         score_interval=convert(
-            stats.score_interval, results_json.IntervalJson | None, from_attributes=True
+            stats.score_interval, results_schema.IntervalJson | None, from_attributes=True
         ),
         pass_rate=stats.pass_rate,
         pass_rate_interval=convert(
-            stats.pass_rate_interval, results_json.IntervalJson | None, from_attributes=True
+            stats.pass_rate_interval, results_schema.IntervalJson | None, from_attributes=True
         ),
         groups=stats.groups,
         flip_rate=mean_flip_rate(checks.results),
     )
 
 
-def _case(shown: ReportedCase, cluster: int | None) -> results_json.CaseJson:
+def _case(shown: ReportedCase, cluster: int | None) -> results_schema.CaseJson:
     case, content, before = shown.summary, shown.content, shown.before
-    return results_json.CaseJson(
+    return results_schema.CaseJson(
         id=case.id,
         trace=case.trace_id,
         group=case.group,
@@ -215,7 +217,7 @@ def _case(shown: ReportedCase, cluster: int | None) -> results_json.CaseJson:
         priced=content.priced,
         baseline=None
         if before is None
-        else results_json.BaselineRunJson(
+        else results_schema.BaselineRunJson(
             latency_ms=before.latency_ms,
             tokens=before.tokens,
             cost_usd=before.cost_usd,
@@ -236,35 +238,37 @@ def _case(shown: ReportedCase, cluster: int | None) -> results_json.CaseJson:
     )
 
 
-def _run(run: RunInfo) -> results_json.RunJson:
+def _run(run: RunInfo) -> results_schema.RunJson:
     number = run.pull_request
-    return results_json.RunJson(
+    return results_schema.RunJson(
         repository=run.repository,
         branch=run.branch,
         url=run.url,
         date=run.date,
         pull_request=None
         if number is None
-        else results_json.PullRequestJson(number=number, title=run.title, url=run.pull_request_url),
+        else results_schema.PullRequestJson(
+            number=number, title=run.title, url=run.pull_request_url
+        ),
     )
 
 
-def _metrics(metrics: ReportMetrics) -> results_json.MetricsJson:
-    return convert(metrics, results_json.MetricsJson, from_attributes=True)
+def _metrics(metrics: ReportMetrics) -> results_schema.MetricsJson:
+    return convert(metrics, results_schema.MetricsJson, from_attributes=True)
 
 
-def _spending(spending: JudgeSpending) -> results_json.SpendingJson:
-    def make_cost(cost: ModelCost) -> results_json.CostJson:
+def _spending(spending: JudgeSpending) -> results_schema.SpendingJson:
+    def make_cost(cost: ModelCost) -> results_schema.CostJson:
         usd = round(cost.usd, 9) if spending.priced else None
-        return results_json.CostJson(calls=cost.calls, tokens=cost.tokens, usd=usd)
+        return results_schema.CostJson(calls=cost.calls, tokens=cost.tokens, usd=usd)
 
-    return results_json.SpendingJson(
+    return results_schema.SpendingJson(
         config=spending.config, spent=make_cost(spending.spent), saved=make_cost(spending.saved)
     )
 
 
-def _shard(info: ShardInfo) -> results_json.ShardJson:
-    return results_json.ShardJson(
+def _shard(info: ShardInfo) -> results_schema.ShardJson:
+    return results_schema.ShardJson(
         index=info.shard.index,
         total=info.shard.total,
         plan_digest=info.plan_digest,

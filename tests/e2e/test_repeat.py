@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from agentci.reports.results_json import make_results_schema
+from agentci.reports.results_schema import make_results_schema
 from tests._util.http.servers import script, serve
 from tests.e2e.dice import PROGRAM, cached_entry, dice, entry, judge
 from tests.e2e.judged import JUDGE, at, scored, write

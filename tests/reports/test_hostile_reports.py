@@ -34,7 +34,7 @@ from agentci.reports.json_report import JsonReport
 from agentci.reports.junit import JUnitReport
 from agentci.reports.problems import render_problems
 from agentci.reports.registry import REPORT_WRITERS, make_optional_writer
-from agentci.reports.results_json import make_results_schema
+from agentci.reports.results_schema import make_results_schema
 from agentci.reports.run_content import make_case_summary
 from agentci.reports.workflow_commands import (
     ANNOTATION_MESSAGE_UNITS,

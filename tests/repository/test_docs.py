@@ -21,7 +21,7 @@ from agentci.evaluators.registry import EVAL_FILE_TYPES, EVALUATOR_TYPES
 from agentci.execution.registry import EXECUTORS
 from agentci.execution.runtimes import RUNTIMES
 from agentci.reports.registry import REPORT_WRITERS
-from agentci.reports.results_json import make_results_schema
+from agentci.reports.results_schema import make_results_schema
 from scripts.docs import generated
 from tests.helpers.documents import DOCUMENTS, name_of, snippets
 from tests.helpers.support import ROOT, run_agentci

@@ -17,7 +17,7 @@ from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.values import Problem, ProblemFormat
 from agentci.remote.lock_file import lock_schema
 from agentci.reports.problems import render_problems
-from agentci.reports.results_json import make_results_schema
+from agentci.reports.results_schema import make_results_schema
 from agentci.runner.load_configs import (
     find_refused_variables,
     find_unread_eval_set,

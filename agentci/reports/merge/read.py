@@ -35,7 +35,7 @@ from agentci.model.result import (
     TrialRecord,
 )
 from agentci.model.values import Place, Problem, replace
-from agentci.reports import results_json
+from agentci.reports import results_schema
 from agentci.reports.run_content import ChunkWriter, encode_content, excerpt_turn, restore_baseline
 from agentci.version import __version__
 
@@ -139,7 +139,7 @@ class ReportParts:
         self._cases_of_results: dict[_CaseKey, CaseSummary] = {}
         self._shared: dict[Hashable, Any] = {}
 
-    def add_result(self, read: results_json.ResultJson) -> None:
+    def add_result(self, read: results_schema.ResultJson) -> None:
         """Add a result, whose case may follow later."""
         if self._outcomes_only:
             read = replace(read, **_NO_EXPLANATION)
@@ -167,7 +167,7 @@ class ReportParts:
             )
         )
 
-    def add_case(self, read: results_json.CaseJson) -> None:
+    def add_case(self, read: results_schema.CaseJson) -> None:
         """Add a case; the first one with its key counts."""
         key = (read.id, read.trace, read.eval_case, read.file)
         if key in self._cases:
@@ -188,7 +188,7 @@ class ReportParts:
             case = replace(case, content=number)
         self._cases[key] = case
 
-    def make_report(self, read: results_json.ResultsJson) -> Report:
+    def make_report(self, read: results_schema.ResultsJson) -> Report:
         """Make the report; ``read`` has its other parts.
 
         Raises:
@@ -228,7 +228,7 @@ class ReportParts:
             found = self._cases_of_results[key] = replace(case, warnings=key.warnings)
         return found
 
-    def _make_judgement(self, read: results_json.ResultJson) -> Judgement:
+    def _make_judgement(self, read: results_schema.ResultJson) -> Judgement:
         judgement = Judgement(
             score=read.score,
             passed={"passed": True, "failed": False}.get(read.status),
@@ -250,7 +250,7 @@ class ReportParts:
         return found
 
 
-def _evaluator(read: results_json.ResultJson) -> EvaluatorIdentity:
+def _evaluator(read: results_schema.ResultJson) -> EvaluatorIdentity:
     return EvaluatorIdentity(
         name=read.evaluator,
         type=read.type,
@@ -263,11 +263,11 @@ def _evaluator(read: results_json.ResultJson) -> EvaluatorIdentity:
     )
 
 
-def _place(read: results_json.PlaceJson) -> Place:
+def _place(read: results_schema.PlaceJson) -> Place:
     return Place(file=read.file, line=read.line, column=read.column)
 
 
-def _case(read: results_json.CaseJson, *, outcomes_only: bool) -> CaseSummary:
+def _case(read: results_schema.CaseJson, *, outcomes_only: bool) -> CaseSummary:
     case = CaseSummary(
         id=read.id,
         trace_id=read.trace,
@@ -289,7 +289,7 @@ def _case(read: results_json.CaseJson, *, outcomes_only: bool) -> CaseSummary:
     )
 
 
-def _content(read: results_json.CaseJson) -> RunContent:
+def _content(read: results_schema.CaseJson) -> RunContent:
     return RunContent(
         turns=read.turns,
         spans=read.spans,
@@ -317,7 +317,7 @@ def _drop_baseline(content: RunContent) -> RunContent:
     return replace(content, turns=tuple(turns))
 
 
-def _spending(read: results_json.SpendingJson) -> JudgeSpending:
+def _spending(read: results_schema.SpendingJson) -> JudgeSpending:
     return JudgeSpending(
         config=read.config,
         spent=_cost(read.spent),
@@ -326,11 +326,11 @@ def _spending(read: results_json.SpendingJson) -> JudgeSpending:
     )
 
 
-def _cost(read: results_json.CostJson) -> ModelCost:
+def _cost(read: results_schema.CostJson) -> ModelCost:
     return ModelCost(calls=read.calls, tokens=read.tokens, usd=read.usd or 0.0)
 
 
-def _shard_info(read: results_json.ShardJson) -> ShardInfo:
+def _shard_info(read: results_schema.ShardJson) -> ShardInfo:
     return ShardInfo(
         shard=Shard(index=read.index, total=read.total),
         plan_digest=read.plan_digest,
@@ -393,11 +393,11 @@ def _read(
         members = read_large_object(
             read_bytes(),
             {
-                "results": lambda item: parts.add_result(convert(item, results_json.ResultJson)),
-                "cases": lambda item: parts.add_case(convert(item, results_json.CaseJson)),
+                "results": lambda item: parts.add_result(convert(item, results_schema.ResultJson)),
+                "cases": lambda item: parts.add_case(convert(item, results_schema.CaseJson)),
             },
         )
-        read = convert(members, results_json.ResultsJson)
+        read = convert(members, results_schema.ResultsJson)
         if read.tool.version == __version__:
             return parts.make_report(read)
     return _read_whole(b"".join(read_bytes()), file, make_parts())
@@ -412,7 +412,7 @@ def _read_whole(data: bytes, file: str, parts: ReportParts) -> Report:
     document = read_json(data, file=file)
     _check_author(document)
     try:
-        read = convert(document.value, results_json.ResultsJson)
+        read = convert(document.value, results_schema.ResultsJson)
     except ValidationError as error:
         raise InputError([_make_problem(str(error), document)]) from None
     for result in read.results:

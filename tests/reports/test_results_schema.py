@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentci.reports.json_report import JsonReport
-from agentci.reports.results_json import make_results_schema
+from agentci.reports.results_schema import make_results_schema
 from tests.helpers.reports import make_report, mixed_report, shard_report, text_of
 from tests.helpers.support import ROOT
 
