@@ -17,7 +17,7 @@ HANDOFF = "the result of a transfer to another agent"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class FrameworkSection:
     """The section of one framework.
 
     Attributes:
@@ -55,8 +55,8 @@ class Page:
     notes: tuple[str, ...] = ()
 
 
-PAGES = (
-    Page(
+SECTIONS = (
+    FrameworkSection(
         name="adk",
         sets_provider=True,
         title="Google ADK",
@@ -79,7 +79,7 @@ from google.adk.telemetry.setup import maybe_set_otel_providers
 maybe_set_otel_providers()
 """,
     ),
-    Page(
+    FrameworkSection(
         name="openai-sdk",
         title="OpenAI SDK",
         agents=(
@@ -110,7 +110,7 @@ from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
 OpenAIInstrumentor().instrument()
 """,
     ),
-    Page(
+    FrameworkSection(
         name="openai-agents",
         title="OpenAI Agents SDK",
         agents=(
@@ -136,7 +136,7 @@ from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
 OpenAIAgentsInstrumentor().instrument()
 """,
     ),
-    Page(
+    FrameworkSection(
         name="langchain",
         title="LangChain and LangGraph",
         agents=("langgraph/agent.py",),
@@ -168,7 +168,7 @@ from openinference.instrumentation.langchain import LangChainInstrumentor
 LangChainInstrumentor().instrument()
 """,
     ),
-    Page(
+    FrameworkSection(
         name="pydantic-ai",
         title="Pydantic AI",
         agents=("pydantic-ai/agent.py",),
@@ -187,7 +187,7 @@ from pydantic_ai import Agent
 Agent.instrument_all()
 """,
     ),
-    Page(
+    FrameworkSection(
         name="strands",
         sets_provider=True,
         title="Strands Agents",
@@ -205,7 +205,7 @@ StrandsTelemetry().setup_otlp_exporter()
 agent = Agent(trace_attributes={"session.id": "s-1"})
 """,
     ),
-    Page(
+    FrameworkSection(
         name="vercel-ai",
         sets_provider=True,
         title="Vercel AI SDK",
@@ -231,7 +231,7 @@ const result = await generateText({
 await sdk.shutdown();
 """,
     ),
-    Page(
+    FrameworkSection(
         name="agent-framework",
         sets_provider=True,
         title="Microsoft Agent Framework",
@@ -248,7 +248,7 @@ from agent_framework.observability import configure_otel_providers
 configure_otel_providers(enable_sensitive_data=True)
 """,
     ),
-    Page(
+    FrameworkSection(
         name="semantic-kernel",
         title="Semantic Kernel",
         agents=("semantic-kernel/agent.py",),
@@ -271,7 +271,7 @@ logger.addHandler(LoggingHandler(logger_provider=logs))
 logger.setLevel(logging.INFO)
 """,
     ),
-    Page(
+    FrameworkSection(
         name="crewai",
         title="CrewAI",
         agents=("crewai/agent.py",),
@@ -293,7 +293,7 @@ CrewAIInstrumentor().instrument()
 OpenAIInstrumentor().instrument()
 """,
     ),
-    Page(
+    FrameworkSection(
         name="llama-index",
         title="LlamaIndex",
         agents=("llama-index/agent.py",),
@@ -310,7 +310,7 @@ from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 LlamaIndexInstrumentor().instrument(skip_dep_check=True)
 """,
     ),
-    Page(
+    FrameworkSection(
         name="anthropic-sdk",
         title="Anthropic SDK",
         agents=("anthropic/agent.py",),
@@ -330,7 +330,7 @@ from opentelemetry.instrumentation.anthropic import AnthropicInstrumentor
 AnthropicInstrumentor().instrument()
 """,
     ),
-    Page(
+    FrameworkSection(
         name="autogen",
         title="AutoGen",
         agents=("autogen/agent.py",),
@@ -347,7 +347,7 @@ from openinference.instrumentation.autogen_agentchat import AutogenAgentChatInst
 AutogenAgentChatInstrumentor().instrument()
 """,
     ),
-    Page(
+    FrameworkSection(
         name="google-genai",
         title="Google Gen AI SDK",
         agents=("google-genai/agent.py",),
@@ -361,7 +361,7 @@ from openinference.instrumentation.google_genai import GoogleGenAIInstrumentor
 GoogleGenAIInstrumentor().instrument()
 """,
     ),
-    Page(
+    FrameworkSection(
         name="smolagents",
         title="smolagents",
         agents=("smolagents/agent.py",),
@@ -380,24 +380,24 @@ SmolagentsInstrumentor().instrument()
 )
 
 
-def render_section(page: Page) -> str:
+def render_section(section: FrameworkSection) -> str:
     """Return the section on a framework as Markdown."""
-    rows = (f"{name}: {value}" for name, value in _list_rows(page))
-    lines = [page.packages, *rows, *page.notes]
-    provider = "\nInstead of the [provider](#provider):" if page.sets_provider else ""
+    rows = (f"{name}: {value}" for name, value in _list_rows(section))
+    lines = [section.packages, *rows, *section.notes]
+    provider = "\nInstead of the [provider](#provider):" if section.sets_provider else ""
     listed = "\n".join(f"- {line}" for line in lines)
     return f"""\
-### {page.title}
+### {section.title}
 {listed}
 {provider}
-```{page.language}
-{page.code.strip()}
+```{section.language}
+{section.code.strip()}
 ```"""
 
 
 def framework_sections() -> str:
     """Return the sections of all frameworks as Markdown."""
-    return "\n\n".join(render_section(page) for page in PAGES)
+    return "\n\n".join(render_section(section) for section in SECTIONS)
 
 
 def frameworks_list() -> str:
@@ -405,38 +405,38 @@ def frameworks_list() -> str:
     return "\n".join(
         "; ".join(
             [
-                f"- {_list_agents(page)}",
+                f"- {_list_agents(section)}",
                 *filter(
                     None,
                     (
-                        page.not_recorded and f"not recorded: {page.not_recorded}",
-                        page.to_add and f"add {page.to_add}",
+                        section.not_recorded and f"not recorded: {section.not_recorded}",
+                        section.to_add and f"add {section.to_add}",
                     ),
                 ),
             ]
         )
-        for page in PAGES
+        for section in SECTIONS
     )
 
 
-def make_anchor(page: Page) -> str:
+def make_anchor(section: FrameworkSection) -> str:
     """Return the anchor of the section on a framework."""
-    return page.title.lower().replace(" ", "-")
+    return section.title.lower().replace(" ", "-")
 
 
-def _list_agents(page: Page) -> str:
+def _list_agents(section: FrameworkSection) -> str:
     links = ", ".join(
-        f"[{Path(path).parent.name}](../examples/agents/{path})" for path in page.agents
+        f"[{Path(path).parent.name}](../examples/agents/{path})" for path in section.agents
     )
-    return f"[{page.title}](#{make_anchor(page)}): {links}"
+    return f"[{section.title}](#{make_anchor(section)}): {links}"
 
 
-def _list_rows(page: Page) -> Iterator[tuple[str, str]]:
-    if page.variables:
-        yield "Variables", page.variables
-    if page.content != ON:
-        yield "Content", page.content
-    if page.conversation != HISTORY:
-        yield "Conversations", page.conversation
-    if page.also:
-        yield "Also", "; ".join(name for name, _ in page.also)
+def _list_rows(section: FrameworkSection) -> Iterator[tuple[str, str]]:
+    if section.variables:
+        yield "Variables", section.variables
+    if section.content != ON:
+        yield "Content", section.content
+    if section.conversation != HISTORY:
+        yield "Conversations", section.conversation
+    if section.also:
+        yield "Also", "; ".join(name for name, _ in section.also)

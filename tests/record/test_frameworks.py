@@ -15,7 +15,7 @@ import pytest
 import uv
 
 from examples.agents.mock_model import mock_model
-from scripts.framework_sections import PAGES
+from scripts.framework_sections import SECTIONS
 from tests._util.http.servers import Answer, Asked
 from tests._util.http.tunnel import services
 from tests.helpers.support import ROOT
@@ -231,15 +231,15 @@ def test_agent_on_azure_is_recorded_and_replayed(
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []
 
 
-def test_pages_and_committed_recordings_name_each_framework() -> None:
+def test_sections_and_committed_recordings_name_each_framework() -> None:
     recordings = {path.stem: path for path in (EXAMPLE / "recordings").glob("*.jsonl")}
     assert sorted(recordings) == sorted(AGENTS)
-    pages = {Path(agent).parent.name: page for page in PAGES for agent in page.agents}
-    assert sorted(pages) == sorted(AGENTS)
+    sections = {Path(agent).parent.name: each for each in SECTIONS for agent in each.agents}
+    assert sorted(sections) == sorted(AGENTS)
     for framework, path in recordings.items():
         assert_complete(framework, path)
         [trace] = read_traces(path)
-        assert (trace.usage is None) == pages[framework].without_tokens
+        assert (trace.usage is None) == sections[framework].without_tokens
 
 
 # How the client of Vertex AI is created, the variables, and the service that it calls.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentci.cli.project import FRAMEWORKS
-from scripts.framework_sections import PAGES, Page, make_anchor, render_section
+from scripts.framework_sections import SECTIONS, FrameworkSection, make_anchor, render_section
 from tests.helpers.documents import snippets
 from tests.helpers.support import ROOT, run_agentci
 
@@ -23,15 +23,15 @@ OTHER_SCOPES = frozenset({"com.anthropic.sdk.python"})
 
 
 def list_recordings() -> Iterator[Any]:
-    for page in PAGES:
-        for name in (*page.complete, *(recording for _, recording in page.also)):
-            yield pytest.param(page, RECORDINGS / name, id=f"{page.name}-{name}")
+    for section in SECTIONS:
+        for name in (*section.complete, *(recording for _, recording in section.also)):
+            yield pytest.param(section, RECORDINGS / name, id=f"{section.name}-{name}")
 
 
 def list_incomplete() -> Iterator[Any]:
-    for page in PAGES:
-        for name in page.without_content:
-            yield pytest.param(page, RECORDINGS / name, id=f"{page.name}-{name}")
+    for section in SECTIONS:
+        for name in section.without_content:
+            yield pytest.param(section, RECORDINGS / name, id=f"{section.name}-{name}")
 
 
 def show(path: Path) -> Any:
@@ -40,8 +40,8 @@ def show(path: Path) -> Any:
     return json.loads(ran.out)
 
 
-@pytest.mark.parametrize(("page", "folder"), tuple(list_recordings()))
-def test_named_recording_is_complete(page: Page, folder: Path) -> None:
+@pytest.mark.parametrize(("section", "folder"), tuple(list_recordings()))
+def test_named_recording_is_complete(section: FrameworkSection, folder: Path) -> None:
     paths = [path for path in sorted(folder.glob("*.jsonl.gz")) if path.name != FAILING]
     assert paths
     calls = 0
@@ -61,13 +61,15 @@ def test_named_recording_is_complete(page: Page, folder: Path) -> None:
             for each in shown["instrumentations"]
             if each["conventions"] and each["scope"] not in OTHER_SCOPES
         } - {""}
-        assert all(version in render_section(page) for version in versions)
+        assert all(version in render_section(section) for version in versions)
     assert calls
 
 
-@pytest.mark.parametrize(("page", "folder"), tuple(list_incomplete()))
-def test_recording_without_switches_lacks_content_and_names_them(page: Page, folder: Path) -> None:
-    variables = re.findall(r"`([A-Z_]+)=", page.variables)
+@pytest.mark.parametrize(("section", "folder"), tuple(list_incomplete()))
+def test_recording_without_switches_lacks_content_and_names_them(
+    section: FrameworkSection, folder: Path
+) -> None:
+    variables = re.findall(r"`([A-Z_]+)=", section.variables)
     for path in sorted(folder.glob("*.jsonl.gz")):
         for case in show(path)["cases"]:
             assert case["not_captured"]
@@ -86,27 +88,35 @@ def test_code_is_valid_and_uses_what_it_imports(code: str) -> None:
 
 
 def test_init_names_sections_that_exist() -> None:
-    assert {*FRAMEWORKS.values()} <= {make_anchor(page) for page in PAGES}
+    assert {*FRAMEWORKS.values()} <= {make_anchor(section) for section in SECTIONS}
 
 
 def test_conversations_are_joined_as_documented() -> None:
-    for page in PAGES:
-        for name in page.complete:
+    for section in SECTIONS:
+        for name in section.complete:
             path = RECORDINGS / name / "twoturn.jsonl.gz"
             if not path.exists():
                 continue
             cases = show(path)["cases"]
-            joined = not page.conversation.startswith("not joined")
+            joined = not section.conversation.startswith("not joined")
             assert (len(cases) == 1) == joined, name
-            by_history = page.conversation.startswith("the messages")
+            by_history = section.conversation.startswith("the messages")
             assert (cases[0]["conversation"] is None) == (by_history or not joined), name
 
 
 def test_every_documented_framework_has_a_recording() -> None:
     named = {
         name
-        for page in PAGES
-        for name in (*page.complete, *page.without_content, *(other for _, other in page.also))
+        for section in SECTIONS
+        for name in (
+            *section.complete,
+            *section.without_content,
+            *(other for _, other in section.also),
+        )
     }
     assert named <= {path.name for path in RECORDINGS.iterdir()}
-    assert all(page.complete for page in PAGES)
+    assert all(section.complete for section in SECTIONS)
+
+
+def test_readme_has_the_number_of_frameworks() -> None:
+    assert f"[{len(SECTIONS)} frameworks](docs/frameworks.md)" in (ROOT / "README.md").read_text()
