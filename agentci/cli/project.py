@@ -330,5 +330,5 @@ def _has_cases(file: str, names: AbstractSet[str], workspace: Workspace) -> bool
         return False
     with suppress(InputError):
         cases = read_cases(_read(file, workspace).encode(), file=file)
-        return names <= {make_file_name(each.id) for each in cases if each.input is not None}
+        return names <= {make_file_name(each.id) for each in cases if each.text is not None}
     return False

@@ -20,7 +20,7 @@ from agentci.config.yaml_document import read_tree
 from agentci.config.yaml_nodes import MappingNode, SequenceNode, find_first, plain_data
 from agentci.errors import InputError, RecordingError
 from agentci.model.trace import RunSpan, ToolCall, Trace, Turn
-from agentci.model.values import Json, Place, Problem, replace
+from agentci.model.values import Json, JsonObject, Place, Problem, replace
 from agentci.record.printed_answer import (
     describe_other_answers,
     describe_other_arguments,
@@ -49,13 +49,21 @@ class RecordCase(Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: unique in the file; its position if the file gives none.
-        input: what the agent is asked; None if only the command knows.
+        input: what the agent is asked; None for a conversation, or if only the command knows.
         is_named: whether the file gives the id.
+        turns: what the user writes in each turn of a conversation; else empty.
     """
 
     id: str
     input: str | None
     is_named: bool = True
+    turns: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str | None:
+        """The input, or a line for each turn; None without both."""
+        lines = "".join(f"{' '.join(turn.splitlines())}\n" for turn in self.turns)
+        return lines or self.input
 
 
 def read_cases(data: bytes, *, file: str, needs_input: bool = False) -> tuple[RecordCase, ...]:
@@ -75,7 +83,7 @@ def read_cases(data: bytes, *, file: str, needs_input: bool = False) -> tuple[Re
             message, hint = f"more than {MAX_CASES:,} cases", "split the file"
             raise InputError.from_message(message, place=place, hint=hint)
         case = _read_case(value, number)
-        if isinstance(case, RecordCase) and not (case.input or "").strip():
+        if isinstance(case, RecordCase) and not (case.text or "").strip():
             case = _describe_missing_input(value, number, is_needed=needs_input) or case
         if isinstance(case, str):
             problems.append(Problem(message=case, place=place, hint=HINT))
@@ -148,9 +156,10 @@ def _is_eval_set(data: bytes) -> bool:
 
 def _read_eval_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
     for case in read_eval_set(data, file=file).cases:
-        questions = [turn.user_text for turn in case.turns]
-        text = questions[0] if len(questions) == 1 else questions
-        yield {"id": case.id, "input": text}, case.place
+        yield (
+            {"id": case.id, "turns": [{"input": turn.user_text} for turn in case.turns]},
+            case.place,
+        )
 
 
 def _read_yaml_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
@@ -175,10 +184,7 @@ def _describe_missing_input(value: Json, number: int, *, is_needed: bool) -> str
         if value.get("input") is not None:
             return f"`input` of case {number} is empty" if is_needed else ""
         if is_needed and value.get("turns"):
-            return (
-                f"case {number} is a conversation, which `{{input}}` cannot ask; move it to "
-                "another file, and record it with a command that asks all its turns"
-            )
+            return f"not every turn of case {number} has an `input`"
         others = (key for key, given in value.items() if key != "input" and isinstance(given, str))
         found = next((key for key in others if find_nearest(key, ["input"])), "")
     meant = f"; did you mean `input` instead of `{found}`?" if found else ""
@@ -187,30 +193,42 @@ def _describe_missing_input(value: Json, number: int, *, is_needed: bool) -> str
     return f"case {number} has no `input`, which the command asks for{meant}"
 
 
+def _read_inputs(value: JsonObject) -> tuple[Json, tuple[str, ...]]:
+    """Return the input, and the inputs of a conversation's turns: none if any has no text."""
+    text, given = value.get("input"), value.get("turns")
+    listed = given if text is None and isinstance(given, list) else []
+    found = [each.get("input") for each in listed if isinstance(each, Mapping)]
+    texts = tuple(each for each in found if isinstance(each, str) and each.strip())
+    turns = texts if len(texts) == len(listed) else ()
+    return (turns[0], ()) if len(turns) == 1 else (text, turns)
+
+
 def _read_case(value: Json, number: int) -> RecordCase | str:
     """Return the case, or a message if it is invalid."""
     if not isinstance(value, Mapping):
         return f"case {number} is {JSON_TYPE_NAMES[type(value)]}, not an object"
-    given, text = value.get("id"), value.get("input")
+    given = value.get("id")
+    text, turns = _read_inputs(value)
+    texts = [text] if isinstance(text, str) else turns
     name = "" if given is None else str(given).strip()
     problem = ""
     if isinstance(given, bool) or not isinstance(given, str | int | None):
         problem = f"`id` of case {number} is not text or a whole number"
     elif len(name) > MAX_ID or not name.isprintable():
         problem = f"`id` of case {number} is longer than {MAX_ID} characters or not printable"
-    elif text is None and not name:
+    elif text is None and not name and not texts:
         problem = f"case {number} has neither `id` nor `input`"
-    elif isinstance(text, str) and len(text.encode("utf-8", "replace")) > MAX_INPUT_BYTES:
+    elif len("\n".join(texts).encode("utf-8", "replace")) > MAX_INPUT_BYTES:
         problem = (
             f"`input` of case {number} is larger than {MAX_INPUT_BYTES // 1024} KiB; give the name "
             "of a file, which the agent reads"
         )
     if isinstance(text, str | None) and not problem:
-        return RecordCase(id=name or f"case-{number}", input=text, is_named=bool(name))
+        return RecordCase(id=name or f"case-{number}", input=text, is_named=bool(name), turns=turns)
     if isinstance(text, list) and not problem:
         return (
-            f"case {number} has {format_count(len(text), 'turn')}, but `input` is one text; leave "
-            "it out in a file of its own, and let the command ask all turns"
+            f"`input` of case {number} is an array, not text; write a conversation as "
+            "`turns: [{input: TEXT}, ...]`"
         )
     return problem or f"`input` of case {number} is {JSON_TYPE_NAMES[type(text)]}, not text"
 

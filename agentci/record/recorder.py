@@ -178,6 +178,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         question: the first question to the model.
         ignores_input: whether all cases have this question, although their inputs differ.
         lacks_input: whether the case has no input.
+        turns_problem: why turns of a conversation are missing; empty if none are.
         is_input_unread: whether the command has no ``{input}``, and read nothing from stdin.
         output: end of what the command printed, if it was captured.
         warnings: that the command or its framework has other answers or arguments than the model.
@@ -203,6 +204,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     ignores_input: bool = False
     lacks_input: bool = False
     is_input_unread: bool = False
+    turns_problem: str = ""
     output: str = ""
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -350,7 +352,12 @@ class _Recorder:
     def run_case(self, case: RecordCase) -> RecordedCase:
         """Run the command for a case; without effect after a signal."""
         if self._order.is_stopped():
-            return self.collect(case, CommandEnd(None), is_started=False)
+            return self.collect(case, CommandEnd(None), not_started="it was not started")
+        if reason := self._find_turns_problem(case):
+            found = self.collect(case, CommandEnd(None), not_started=reason)
+            found = replace(found, turns_problem=reason)
+            self._end_case(found)
+            return found
         started = time.monotonic()
         with (
             tempfile.TemporaryFile() as stdin,
@@ -358,7 +365,7 @@ class _Recorder:
             tempfile.TemporaryFile() as errors,
             tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as folder,
         ):
-            stdin.write((case.input or "").encode("utf-8", "surrogateescape"))
+            stdin.write((case.text or "").encode("utf-8", "surrogateescape"))
             stdin.seek(0)
             shared = self._order.shares_terminal and self._is_single
             streams = _Streams() if shared else _Streams(stdin, output, errors)
@@ -374,22 +381,47 @@ class _Recorder:
         seconds = time.monotonic() - started
         printed = None if printed is None else redact(printed)
         found = self.collect(case, end, output=tail, printed=printed, seconds=seconds)
-        has_place = any(INPUT_PLACE in word for word in self._order.command)
-        is_unread = bool(case.input) and is_stdin_unread and not has_place
-        lacks_input = bool(case.id) and case.input is None
-        found = replace(found, is_input_unread=is_unread, lacks_input=lacks_input)
+        found = self._check_inputs(case, found, is_stdin_unread=is_stdin_unread)
         self._end_case(found)
+        return found
+
+    def _check_inputs(
+        self, case: RecordCase, found: RecordedCase, *, is_stdin_unread: bool
+    ) -> RecordedCase:
+        """Note whether the command took the input of a case, and all turns of a conversation."""
+        has_place = any(INPUT_PLACE in word for word in self._order.command)
+        is_unread = bool(case.text) and is_stdin_unread and not has_place
+        lacks_input = bool(case.id) and case.text is None
+        found = replace(found, is_input_unread=is_unread, lacks_input=lacks_input)
+        turns = format_count(found.summary.turns, "turn")
+        is_given = has_place or not is_stdin_unread
+        if is_given and found.is_complete and found.summary.turns < len(case.turns):
+            reason = f"the agent answered {turns} of {len(case.turns)}"
+            found = replace(self._mark(found, reason), turns_problem=reason)
         return found
 
     @property
     def _is_single(self) -> bool:
         """Whether there is one case without an input, whose command keeps the terminal."""
-        return len(self._order.cases) == 1 and self._order.cases[0].input is None
+        return len(self._order.cases) == 1 and self._order.cases[0].text is None
+
+    def _find_turns_problem(self, case: RecordCase) -> str:
+        """Return why the command cannot take the turns of a conversation; empty if it may."""
+        words = [word for word in self._order.command if INPUT_PLACE in word]
+        if not case.turns or not words or INPUT_PLACE in words:
+            return ""
+        return (
+            f"it is a conversation, whose {len(case.turns)} turns `{INPUT_PLACE}` cannot pass "
+            "within another word"
+        )
 
     def _run_command(self, case: RecordCase, folder: str, streams: "_Streams") -> CommandEnd:
-        words = [word.replace(INPUT_PLACE, case.input or "") for word in self._order.command]
-        if case.input is None:
-            words = list(self._order.command)
+        words = list(self._order.command)
+        if case.input is not None:
+            words = [word.replace(INPUT_PLACE, case.input) for word in words]
+        elif case.turns:
+            given = (case.turns if word == INPUT_PLACE else (word,) for word in words)
+            words = [word for each in given for word in each]
         command = UserCommand(
             words,
             self._make_environment(case, folder),
@@ -428,8 +460,8 @@ class _Recorder:
         if self._order.is_injected:
             url = self._address.make_url(case.id, INJECTED_ROUTE)
             variables |= make_injection_variables(environ, url, folder)
-        if case.input is not None and "\0" not in case.input:
-            variables[INPUT_VARIABLE] = case.input
+        if case.text is not None and "\0" not in case.text:
+            variables[INPUT_VARIABLE] = case.text
         variables |= make_export_variables(environ, self._address.make_url(case.id, ROUTE))
         outer = drop_signal_variables(environ)
         outer.pop(PYTEST_TEST_VARIABLE, None)  # set if a test runs agentci
@@ -440,7 +472,7 @@ class _Recorder:
         case: RecordCase,
         end: CommandEnd,
         *,
-        is_started: bool = True,
+        not_started: str = "",
         output: str = "",
         printed: str | None = None,
         seconds: float = 0.0,
@@ -480,8 +512,7 @@ class _Recorder:
         )
         if missing:
             reason, summary = missing, replace(summary, missing=missing)
-        if not is_started:
-            reason = "it was not started"
+        reason = not_started or reason
         is_fault = misses[0].startswith(REPEATED) if misses else not failure and end.code
         incomplete = _format_incomplete(reason, is_fault=bool(is_fault)) if reason else ""
         if incomplete:
@@ -582,18 +613,20 @@ class _Recorder:
         """Store the cases that were held back, and return all; mark those that ignored inputs."""
         marked = self._held
         if self._watch.are_ignored:
-            marked = [self._mark_ignored(each) for each in self._held]
+            reason = "the model was not sent its input"
+            marked = [replace(self._mark(each, reason), ignores_input=True) for each in self._held]
         for each in marked:
             self._order.keep(each)
         by_id = {each.case: each for each in marked}
         return [by_id.get(each.case, each) for each in found]
 
-    def _mark_ignored(self, found: RecordedCase) -> RecordedCase:
-        reason = _format_incomplete("the model was not sent its input", is_fault=True)
+    def _mark(self, found: RecordedCase, reason: str) -> RecordedCase:
+        """Mark a case as incomplete that was recorded as complete."""
+        reason = _format_incomplete(reason, is_fault=True)
         lines = mark_incomplete(
             found.lines, reason, CaseStamp(), seed=b"", redact=self._order.redactor.redact
         )
-        return replace(found, lines=lines, incomplete=reason, ignores_input=True)
+        return replace(found, lines=lines, incomplete=reason)
 
 
 def _find_incomplete_reason(

@@ -39,9 +39,8 @@ def test_eval_sets_of_adk_are_cases() -> None:
     assert read_cases(eval_set("One", case="a").encode(), file="set.json") == (FIRST,)
     case = eval_case("One", "Yes.", calls=[], case="a")
     turns = [*case["conversation"], *case["conversation"]]
-    with pytest.raises(InputError) as caught:
-        read_cases(eval_set_of([{**case, "conversation": turns}]).encode(), file="set.json")
-    assert "case 1 has 2 turns, but `input` is one text" in caught.value.problems[0].message
+    [found] = read_cases(eval_set_of([{**case, "conversation": turns}]).encode(), file="set.json")
+    assert (found.input, found.turns, found.text) == (None, ("One", "One"), "One\nOne\n")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_eval_sets_of_adk_are_cases() -> None:
         (b'{"id": "a"}\n{"id": true}', "c.jsonl:2", "`id` of case 2 is not text"),
         (b'{"id": "a"}\n{"id": "a"}', "c.jsonl:2", "duplicate id 'a'"),
         (b'{"id": "A"}\n{"id": "a"}', "c.jsonl:2", "id 'a' differs from 'A' only in upper and"),
-        (b'{"input": ["x"]}', "c.jsonl:1", "case 1 has 1 turn, but `input` is one text"),
+        (b'{"input": ["x"]}', "c.jsonl:1", "`input` of case 1 is an array, not text; write a"),
         (b'{"input": {}}', "c.jsonl:1", "`input` of case 1 is an object, not text"),
         (b"{}", "c.jsonl:1", "case 1 has neither `id` nor `input`"),
         (b'{"id": "a\\nb"}', "c.jsonl:1", "not printable"),

@@ -45,10 +45,7 @@ THANKS_TURN: tuple[str, list[tuple[str, object]], str] = ("Thanks", [], "You ask
 APIS = ("chat", "responses", "anthropic", "gemini")
 
 NO_INPUT = "case 2 has no `input`, which the command asks for"
-CONVERSATION = (
-    "case 2 is a conversation, which `{input}` cannot ask; move it to another file, and record it "
-    "with a command that asks all its turns"
-)
+NO_TURNS = "not every turn of case 2 has an `input`"
 
 
 @pytest.fixture
@@ -517,7 +514,7 @@ def test_single_case_replaces_only_its_own_recording(tmp_path: Path, model: Mock
         ("inputs", f"{NO_INPUT}; did you mean `input` instead of `inputs`?"),
         ("question", NO_INPUT),
         ("input", "`input` of case 2 is empty"),
-        ("turns", CONVERSATION),
+        ("turns", NO_TURNS),
     ],
 )
 def test_case_without_an_input_is_refused_where_the_command_asks_for_it(
@@ -529,6 +526,68 @@ def test_case_without_an_input_is_refused_where_the_command_asks_for_it(
     [problem] = ran.problems
     assert (problem.message, problem.place) == (message, Place(file="cases.jsonl", line=2))
     assert not (tmp_path / OUT).exists()
+
+
+CONVERSATION = (
+    "eval_cases:\n- {id: single, input: Hi}\n- id: talk\n  turns:\n"
+    "  - {input: What is the weather in Oslo and Rome?, calls: [get_weather]}\n"
+    "  - {input: Thanks}\n"
+)
+LINES_AGENT = (
+    f"import sys\nsys.path.insert(0, {str(AGENT.parent)!r})\nimport http_agent\nhistory = []\n"
+    "for line in sys.stdin:\n    print(http_agent.answer('chat', line.strip(), history))\n"
+)
+
+
+@pytest.mark.parametrize("way", ["arguments", "lines"])
+def test_turns_of_a_conversation_are_passed_to_the_agent(
+    way: str, tmp_path: Path, model: MockModel
+) -> None:
+    (tmp_path / "cases.yaml").write_text(CONVERSATION)
+    program, words = AGENT, ["chat", "{input}"]
+    if way == "lines":
+        program, words = tmp_path / "agent.py", []
+        program.write_text(LINES_AGENT)
+    options = ("--cases", "cases.yaml")
+    for mode in ((), ("--replay",)):
+        ran = record(tmp_path, model, *words, options=(*options, *mode), program=program)
+        assert (ran.code, "error" in ran.err) == (0, False)
+        traces = {trace.eval_case_id: trace for trace in read_traces(tmp_path / OUT)}
+        assert [describe(turn) for turn in traces["talk"].turns] == [WEATHER_TURN, THANKS_TURN]
+        assert len(traces["single"].turns) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["{input}"], "the agent answered 1 turn of 2"),
+        (
+            ["--question={input}"],
+            "it is a conversation, whose 2 turns `{input}` cannot pass within another word",
+        ),
+    ],
+)
+def test_conversation_that_the_agent_does_not_take_fails_alone(
+    words: list[str], reason: str, tmp_path: Path, model: MockModel
+) -> None:
+    (tmp_path / "cases.yaml").write_text(CONVERSATION)
+    (tmp_path / "agentci.yaml").write_text(
+        "traces: traces/*.jsonl\neval_set: cases.yaml\nchecks: [{no_secrets: true}]\n"
+    )
+    program = tmp_path / "agent.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(AGENT.parent)!r})\nimport http_agent\n"
+        "print(http_agent.answer('chat', sys.argv[1], []))\n"
+    )
+    ran = record(tmp_path, model, *words, options=("--cases", "cases.yaml"), program=program)
+    assert ran.code == 3
+    assert f"error: case talk: {reason}; let the agent ask each argument of `{{input}}`" in ran.err
+    assert "case single" not in ran.err
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert ran.code == 3
+    statuses = {(each["case"], each["status"]) for each in ran.results["results"]}
+    assert statuses == {("single", "passed"), ("talk", "errored")}
+    assert f"not complete: {reason}; " in ran.out
 
 
 def test_misspelled_input_is_refused_although_the_command_reads_stdin(

@@ -91,6 +91,10 @@ QUESTION_HINT: Final = (
 )
 REPLAY_HINT: Final = "record again with a key if the change is wanted, or use --replay=fallback"
 REPEAT_HINT: Final = "check why the agent does not end"
+TURNS_HINT: Final = (
+    f"let the agent ask each argument of `{INPUT_PLACE}`, a word of its own, or each line of "
+    "stdin, in one conversation"
+)
 OUTPUT_LINES: Final = 10
 MAX_QUESTION: Final = 80
 MAX_REQUESTS: Final = 3
@@ -539,6 +543,8 @@ def _find_problems(found: RecordedCase) -> Iterator[Problem]:
         yield Problem(message=f"{name}no complete turn: {_explain(found)}")
     if found.end.code:
         yield Problem(message=f"{name}the command {found.end.describe()}")
+    if found.turns_problem:
+        yield Problem(message=f"{name}{found.turns_problem}", hint=TURNS_HINT)
 
 
 def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:

@@ -432,6 +432,25 @@ def test_agent_of_a_recording_is_replayed_in_the_workflow(recorded: Path) -> Non
     assert run_agentci(["validate"], cwd=recorded).code == 0
 
 
+def test_workflow_replays_a_conversation_among_eval_cases(tmp_path: Path) -> None:
+    root = repository(tmp_path / "r")
+    cases = (
+        "eval_cases:\n- {id: oslo, input: weather in Oslo}\n"
+        "- {id: talk, turns: [{input: weather in Rome}, {input: Thanks, calls: []}]}\n"
+    )
+    agent = f"import sys\nsys.argv.insert(1, 'chat')\n{RECORDED}"
+    write(root, {"agent.py": agent, "evals/cases.yaml": cases})
+    record(root, "--cases", "evals/cases.yaml", "--", sys.executable, "agent.py", "{input}")
+    ran = run_agentci(["init", "--yes"], cwd=root)
+    assert ran.code == 0
+    inputs = check_workflow(root)
+    assert (inputs["record"], inputs["cases"]) == ("python agent.py {input}", "evals/cases.yaml")
+    step = ("--replay", "--cases", str(inputs["cases"]), "--")
+    record(root, *step, *shlex.split(str(inputs["record"])))
+    ran = run_agentci(["run"], cwd=root)
+    assert (ran.code, {each["case"] for each in ran.results["results"]}) == (0, {"oslo", "talk"})
+
+
 def test_recording_without_its_inputs_is_evaluated_as_it_is(recorded: Path) -> None:
     (recorded / "inputs/cases.jsonl").write_text('{"id": "other", "input": "Hi"}\n')
     ran = run_agentci(["init", "--yes"], cwd=recorded)
