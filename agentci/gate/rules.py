@@ -11,7 +11,7 @@ from agentci._util.text.format import format_count, format_distinct_percents, fo
 from agentci.gate.aggregation import compute_case_scores
 from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
 from agentci.model.gate import POOLED, CaseThresholds, Gate, GatePolicy, GateThresholds
-from agentci.model.result import SCORED_STATUSES, CheckResult, Status
+from agentci.model.result import SCORED_STATUSES, CheckResult, Report, Status
 from agentci.model.values import Problem
 
 ResultsByPolicy: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]
@@ -154,6 +154,7 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
 
 ALL_COVERED: Final = Coverage()
+MAX_CASE_NAME: Final = 40
 
 
 def find_coverage(gates: Sequence[Gate]) -> Coverage:
@@ -181,6 +182,24 @@ def find_coverage(gates: Sequence[Gate]) -> Coverage:
         allowed=tuple(allowed),
         unmatched=sum(len(gate.unmatched) for gate in gates),
     )
+
+
+def describe_missing_case(case: str) -> str:
+    """Describe an eval case without a recorded run."""
+    return f"no recorded run matches eval case `{truncate.short(case, MAX_CASE_NAME)}`"
+
+
+def list_missing_cases(report: Report) -> Iterator[tuple[str, str, Problem]]:
+    """Yield the config and id of each eval case that fails the gate without a run, and why.
+
+    None of a shard: the runs of others are not known.
+    """
+    missing = find_coverage(report.gates).missing if report.shard_info is None else ()
+    known = {each.message: each for each in report.problems}
+    for case in missing:
+        config = next(gate.config for gate in report.gates if case in gate.missing)
+        message = describe_missing_case(case)
+        yield config, case, known.get(message) or Problem(message=message)
 
 
 def find_reasons(

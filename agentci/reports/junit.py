@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, starmap
-from typing import Final
+from typing import Final, TypeAlias
 from xml.etree import ElementTree as ET
 
 import junit_xml
@@ -15,6 +15,7 @@ from msgspec import Struct
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_number
 from agentci.gate.decision import compute_totals
+from agentci.gate.rules import list_missing_cases
 from agentci.model.result import CheckResult, Report, Status
 from agentci.model.values import COMMAND_LINE, JUnitFormat, Problem, replace
 from agentci.reports.check_text import (
@@ -69,6 +70,8 @@ def escape_attribute(text: str) -> str:
     return escape.escape_for_log_line(escape.escape_for_xml(truncate.middle(text, MAX_ATTRIBUTE)))
 
 
+# Takes the place of an evaluator in the name of an eval case without a recorded run.
+NO_RUN: Final = "recorded run"
 MAX_TEXT = 8_000
 MAX_REASON = 6_000
 
@@ -100,13 +103,17 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
         """
         suites = _group_by_config(report.results) or {"agentci": []}
         problems = _group_problems(report.problems, list(suites))
+        found = [*list_missing_cases(report)]
+        missing: dict[str, list[_MissingCase]] = {config: [] for config in suites}
+        for config, case, problem in found:
+            missing[config if config in missing else next(iter(missing))].append((case, problem))
         root = ET.Element("testsuites", {"name": "agentci"})
-        self._count(root, report.results, _list_errors(report.problems))
+        self._count(root, report.results, _list_errors(report.problems), missing=len(found))
         yield '<?xml version="1.0" encoding="UTF-8"?>\n'
         yield from _wrap_element(
             root,
             (
-                self._suite(config, classname, suites[config], problems[config])
+                self._suite(config, classname, suites[config], problems[config], missing[config])
                 for config, classname in make_classnames(list(suites)).items()
             ),
         )
@@ -118,6 +125,7 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
         classname: str,
         results: Sequence[CheckResult],
         problems: Sequence[Problem],
+        missing: "Sequence[_MissingCase]",
     ) -> Iterator[str]:
         suite = junit_xml.TestSuite(
             escape_attribute(format_path(config)),
@@ -130,7 +138,7 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
         element: ET.Element = suite.build_xml_doc()
         outputs = [ET.tostring(each, encoding="unicode") for each in element]
         element[:] = []
-        self._count(element, results, _list_errors(problems))
+        self._count(element, results, _list_errors(problems), missing=len(missing))
         taken = Counter[str]()
         cases = chain(
             (self._render_error(each, classname, taken) for each in _list_errors(problems)),
@@ -138,6 +146,7 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
                 self._render_test_case(each, make_case_name(each, taken), classname)
                 for each in results
             ),
+            (_render_missing_case(*each, classname, taken) for each in missing),
         )
         return _wrap_element(element, ([text] for text in chain(outputs, cases)), level=1)
 
@@ -189,14 +198,19 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
         return f"[[ATTACHMENT|{path}]]"
 
     def _count(
-        self, element: ET.Element, results: Sequence[CheckResult], problems: Sequence[Problem]
+        self,
+        element: ET.Element,
+        results: Sequence[CheckResult],
+        problems: Sequence[Problem],
+        *,
+        missing: int,
     ) -> None:
         """Replace the attributes of a suite or the root by its counts."""
         counts = compute_totals(results)
         attributes = {
             "name": element.get("name", ""),
-            "tests": str(counts.checks + len(problems)),
-            "failures": str(counts.failed),
+            "tests": str(counts.checks + len(problems) + missing),
+            "failures": str(counts.failed + missing),
             "errors": str(counts.errored + len(problems)),
             "skipped": str(counts.skipped),
             "time": _format_seconds(results),
@@ -207,6 +221,21 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
             attributes["file"] = file
         element.attrib.clear()
         element.attrib.update(attributes)
+
+
+# The id of an eval case without a recorded run, and the problem that describes it.
+_MissingCase: TypeAlias = tuple[str, Problem]
+
+
+def _render_missing_case(case: str, problem: Problem, classname: str, taken: Counter[str]) -> str:
+    """Render an eval case without a recorded run as a failed test case."""
+    text = format_problem(replace(problem, severity="error"))
+    name = _number_name(escape_attribute(f"{case} > {NO_RUN}"), taken)
+    attributes = {"name": name, "classname": classname, "time": "0.000"}
+    whole = _render_element("testcase", attributes).removesuffix(" />")
+    failure = {"type": "failed", "message": escape_attribute(text)}
+    inner = _render_element("failure", failure, _make_text([text]))
+    return f"{whole}>{_MARGIN}  {inner}{_MARGIN}</testcase>"
 
 
 def _wrap_element(

@@ -7,15 +7,17 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice, starmap
 from typing import Final
 
 from msgspec import Struct
 
 from agentci._util.text import escape, json_text, truncate
+from agentci.gate.rules import list_missing_cases
 from agentci.model.result import CheckResult, Report, Status
-from agentci.model.values import OPTIONAL_FORMATS, Json, JsonObject
-from agentci.reports.junit import sum_seconds
+from agentci.model.values import OPTIONAL_FORMATS, Json, JsonObject, Problem, replace
+from agentci.reports.junit import NO_RUN, sum_seconds
+from agentci.reports.report_format import format_problem
 from agentci.result_files import otel
 from agentci.result_files.ctrf import EXTRA_KEY, FORMAT
 from agentci.version import __version__
@@ -87,10 +89,11 @@ class CtrfReport(Struct, frozen=True, kw_only=True):
     def render(self, report: Report) -> Iterator[str]:
         """Yield ASCII JSON."""
         totals = report.totals
+        missing = [*list_missing_cases(report)]
         summary = {
-            "tests": totals.checks,
+            "tests": totals.checks + len(missing),
             "passed": totals.passed,
-            "failed": totals.failed,
+            "failed": totals.failed + len(missing),
             "pending": 0,
             "skipped": totals.skipped,
             "other": totals.errored,
@@ -102,7 +105,8 @@ class CtrfReport(Struct, frozen=True, kw_only=True):
         yield json_text.dumps(head).rstrip("}")
         yield f',"results":{{"tool":{json_text.dumps(tool)},'
         yield f'"summary":{json_text.dumps(summary)},"tests":'
-        yield from json_text.format_array(map(_render_test, iterate_checks(report)))
+        tests = map(_render_test, iterate_checks(report))
+        yield from json_text.format_array(chain(tests, starmap(_render_missing_case, missing)))
         yield "}}\n"
 
 
@@ -123,6 +127,21 @@ def _render_test(check: ExportedCheck) -> str:
                 "threshold": result.evaluator.threshold,
             }
         },
+    }
+    return json_text.dumps(test)
+
+
+def _render_missing_case(config: str, case: str, problem: Problem) -> str:
+    """Render an eval case without a recorded run as a failed test."""
+    status: Status = "failed"
+    own = {"case": case, "metric": NO_RUN, "status": status, "score": None, "threshold": None}
+    test: JsonObject = {
+        "name": f"{case} > {NO_RUN}",
+        "status": status,
+        "duration": 0,
+        "suite": [config],
+        "message": format_problem(replace(problem, severity="error")),
+        "extra": {EXTRA_KEY: own},
     }
     return json_text.dumps(test)
 

@@ -31,6 +31,7 @@ from agentci.evaluators.agentevals.match_eval_case import (
 )
 from agentci.evaluators.checks.names import CALLS_CHECK
 from agentci.evaluators.metrics import TOOL_TRAJECTORY
+from agentci.gate.rules import describe_missing_case
 from agentci.model.case import CaseSummary, Dataset, EvalCase, EvalSet
 from agentci.model.trace import Trace
 from agentci.model.values import COMMAND_LINE, Place, Problem
@@ -185,10 +186,9 @@ def _find_uncovered_problems(
         closest: as ``_find_closest_questions`` returns.
     """
     for eval_case in uncovered:
-        name = truncate.short(eval_case.id, MAX_NAME_LENGTH)
         question = truncate.short(" ".join(closest.get(eval_case.id, "").split()), MAX_QUESTION)
         yield Problem(
-            message=f"no recorded run matches eval case `{name}`",
+            message=describe_missing_case(eval_case.id),
             place=eval_case.place,
             hint=f'if its question changed to "{question}", correct `input`; else record the case'
             if question

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -33,6 +34,23 @@ def _run(
         lines.append("eval_set: eval_cases.json")
     (folder / "eval_config.yaml").write_text("\n".join(lines) + "\n")
     return run_agentci(["run"], cwd=folder)
+
+
+def _list_missing(folder: Path) -> list[str]:
+    """Return the failed tests of junit.xml and ctrf.json, which count and explain them."""
+    suites = ET.parse(folder / "agentci-results/junit.xml").getroot()
+    cases = [case for case in suites.iter("testcase") if case.find("failure") is not None]
+    results = json.loads((folder / "agentci-results/ctrf.json").read_text())["results"]
+    tests = [each for each in results["tests"] if each["status"] == "failed"]
+    numbers = {int(each.get("failures", "")) for each in (suites, *suites.iter("testsuite"))}
+    assert numbers == {len(cases)} == {results["summary"]["failed"]}
+    assert int(suites.get("tests", "")) == len([*suites.iter("testcase")])
+    assert results["summary"]["tests"] == len(results["tests"])
+    found = [str(case.get("name")) for case in cases] + [each["name"] for each in tests]
+    messages = [failure.get("message") for failure in suites.iter("failure")]
+    for message in (*messages, *(each["message"] for each in tests)):
+        assert "error: no recorded run matches eval case `rome`; runs are matched" in message
+    return found
 
 
 def _statuses(ran: Ran) -> dict[str, str]:
@@ -81,8 +99,12 @@ class TestGate:
         assert (ran.code, _statuses(ran)) == (1, {"tool_trajectory_avg_score": "passed"})
         assert "no recorded run matches eval case `rome`; runs are matched by their" in ran.out
         assert "Quality gate failed: 1 eval case without a recorded run: rome" in ran.out
+        run_agentci(["run", "--formats", "ctrf"], cwd=tmp_path)
+        assert _list_missing(tmp_path) == ["rome > recorded run", "rome > recorded run"]
         allowed = _run(tmp_path, TRAJECTORY, more="gate: {on_missing: allow}", **given)
         assert allowed.code == 0
+        run_agentci(["run", "--formats", "ctrf"], cwd=tmp_path)
+        assert _list_missing(tmp_path) == []
         case = ran.results["results"][0]["case"]
         assert run_agentci(["run", "--case", case], cwd=tmp_path).code == 0
 

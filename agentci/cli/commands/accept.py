@@ -5,6 +5,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import unified_diff
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -48,10 +49,16 @@ from agentci.record.redaction import RecordingRedactor
 from agentci.recordings import adk_eval_set
 from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.reports.report_format import format_problem
-from agentci.runner.load_configs import load_input_suite, read_input_suites
-from agentci.runner.load_eval_sets import MAX_EVAL_SET_BYTES, join_eval_sets
+from agentci.runner.load_configs import load_input_suite, load_suites, read_input_suites
+from agentci.runner.load_eval_sets import (
+    MAX_EVAL_SET_BYTES,
+    NamedEvalSet,
+    join_eval_sets,
+    load_eval_sets,
+)
 from agentci.runner.load_inputs import find_recordings, read_recorded_runs
 from agentci.runner.suite_files import LoadedSuite, find_eval_set_readers
+from agentci.runner.unused_settings import find_unread_answers
 
 ArgumentChoice: TypeAlias = Literal["exact", "keys", "none"]
 ARGUMENT_CHOICES: Final[tuple[ArgumentChoice, ...]] = ("exact", "keys", "none")
@@ -230,7 +237,7 @@ SECRET_RULES: Final = select_rules(("*",), ("removed-key",))
 REDACT_HINT: Final = "a run has a secret; pass --redact REGEX to keep it out"
 # A case with nothing else only asks, and expects nothing yet.
 QUESTION_KEYS: Final = frozenset({"id", "input"})
-COMPARED: Final = "compares their calls; for answers add an evaluator: agentci's docs/eval-cases.md"
+UNREAD_ANSWERS: Final = "; for answers add an evaluator: agentci's docs/eval-cases.md"
 # Lines of a case that are shown around a change.
 CONTEXT_LINES: Final = 2
 NEW, CHANGED, SAME, REFUSED = "new", "changed", "unchanged", "refused"
@@ -630,7 +637,20 @@ def _describe_use(
         if unread:
             return
     if command.has_answers and any(each.is_own_format for each in accepted):
-        yield f"`{run}` {COMPARED}"
+        are_read = _are_answers_read(accepted, settings, session)
+        yield f"`{run}` compares their calls{' and answers' if are_read else UNREAD_ANSWERS}"
+
+
+def _are_answers_read(
+    accepted: Sequence[_EvalSetFile], settings: Settings, session: Session
+) -> bool:
+    """Return whether an evaluator of a config compares answers; not if a config is invalid."""
+    named = [NamedEvalSet(path=each.path, place=COMMAND_LINE) for each in accepted]
+    with suppress(InputError):
+        eval_set = load_eval_sets(named, session.services.workspace)
+        suites = load_suites(settings, session.services)
+        return any(not [*find_unread_answers(each.suite, eval_set)] for each in suites)
+    return False
 
 
 def _make_unread_problem(

@@ -98,13 +98,18 @@ class AlignedRow(Struct, frozen=True, kw_only=True):
 
 
 def describe_numbers(match: TrajectoryMatch) -> str:
-    """Describe a comparison in one line: ``3 of 4 expected calls, 1 extra (precision ...)``."""
+    """Describe a comparison in one line: ``3 of 4 expected calls, 1 extra (precision ...)``.
+
+    The numbers are left out if they say no more than that no call matches.
+    """
     parts = [f"{match.matched_required} of {format_count(match.required, 'expected call')}"]
     kinds = [each.kind for each in match.calls]
     forbidden = sum(bool(each.rules) for each in match.calls)
     for number, word in ((kinds.count("extra"), "extra"), (forbidden, "forbidden")):
         if number:
             parts.append(f"{number} {word}")
+    if not match.f1:
+        return ", ".join(parts)
     numbers = ", ".join(
         f"{name} {format_number(float(value), 2)}"
         for name, value in (

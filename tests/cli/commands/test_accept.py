@@ -280,6 +280,14 @@ def test_accept_names_the_key_that_a_config_lacks(
     assert "no config reads" not in again.out
 
 
+def test_accept_says_that_an_evaluator_compares_the_answers(tmp_path: Path) -> None:
+    metric = "evaluators: [{name: response_match_score, type: builtin, threshold: 0.95}]\n"
+    (tmp_path / "agentci.yaml").write_text(f"{CONFIG}eval_set: one.yaml\n{metric}")
+    (tmp_path / "t.jsonl").write_text(TRACES[0])
+    ran = run_agentci(["accept", "--all"], cwd=tmp_path)
+    assert ran.out.splitlines()[-1] == "`agentci run` compares their calls and answers"
+
+
 def test_second_eval_set_is_to_be_added_to_the_first(tmp_path: Path) -> None:
     (tmp_path / "agentci.yaml").write_text(f"{CONFIG}eval_set: one.yaml\n")
     (tmp_path / "t.jsonl").write_text(TRACES[0])

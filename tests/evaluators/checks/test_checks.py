@@ -549,6 +549,8 @@ def test_trajectory_is_shown_call_by_call() -> None:
     found = judge(evaluator, make_case(turn("", call("a"), call("b", {"x": 2}))))
     [first, *_] = found.misses
     assert first.startswith("turn 1: b: x 1 → 2; 1 of 3 expected calls (precision 0.5, recall 0.33")
+    [none, *_] = judge(evaluator, make_case(turn(""))).misses
+    assert none.endswith("; 0 of 3 expected calls")
     details: Any = found.details
     [shown] = details["trajectories"]
     assert [row["mark"] for row in shown["rows"]] == ["", "differs", "missing"]
