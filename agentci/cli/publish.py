@@ -25,11 +25,11 @@ from agentci.model.values import Problem, replace
 from agentci.reports import workflow_commands
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
+from agentci.reports.groups_and_totals import Verdict, get_verdict
 from agentci.reports.job_summary import MAX_BYTES, SummaryReport
 from agentci.reports.junit import JUnitReport, sum_seconds
 from agentci.reports.problems import render_problems
 from agentci.reports.registry import REPORT_WRITERS, ReportWriter, make_report_writers
-from agentci.reports.report_format import Verdict, get_verdict
 from agentci.reports.sections import BlockName, join_blocks
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from agentci.model.values import Place, Severity
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
 from agentci.reports.contents import show_case
 from agentci.reports.differences import find_difference
-from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
-from agentci.reports.report_format import (
+from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     case_key,
     filter_by_status,
@@ -27,6 +26,7 @@ from agentci.reports.report_format import (
     place_in_file,
     sort_worst_first,
 )
+from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 from agentci.reports.workflow_commands import NO_DIFF, Annotation, DiffLines
 
 MAX_CASES = 5

@@ -19,8 +19,8 @@ from agentci.reports.comparison import (
 )
 from agentci.reports.contents import show_case
 from agentci.reports.differences import RunDifference, find_difference
+from agentci.reports.groups_and_totals import MAX_NAMES, filter_by_status, list_first_names
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
-from agentci.reports.report_format import MAX_NAMES, filter_by_status, list_first_names
 
 LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
 LOWER_SCORE_TITLE: Final = "Lower score, still passing"

@@ -18,7 +18,7 @@ from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.model.trace import concerns_reviewers
 from agentci.model.values import replace
-from agentci.reports import check_text, report_format, sections, workflow_commands
+from agentci.reports import check_text, groups_and_totals, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
 from agentci.reports.policy import make_policy_section
 
@@ -71,7 +71,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         head = _LONG_HEADING.sub(r"\1\n\n\2<br>\n", sections.render_heading(report))
         if report.results:
             head += sections.render_counts(
-                report, report_format.format_totals(report.totals), self.run_url
+                report, groups_and_totals.format_totals(report.totals), self.run_url
             )
         footer = self._render_footer(report)
         blocks: dict[sections.BlockName, str] = {}
@@ -140,13 +140,13 @@ def _count_lines(line: str, width: int) -> int:
 def _sections(
     report: Report, report_url: str, layout: sections.Layout
 ) -> Iterator[sections.Section]:
-    several = report_format.has_several_configs(report.results)
+    several = groups_and_totals.has_several_configs(report.results)
     reasons = sections.make_reasons_section(report)
     yield reasons if reasons.total <= MAX_REASONS else _fold_reasons(reasons)
     if report.policy is not None:
         yield make_policy_section(report.policy)
     yield from sections.make_failure_sections(report, layout, report_url=report_url)
-    errored = report_format.filter_by_status(report.results, "errored")
+    errored = groups_and_totals.filter_by_status(report.results, "errored")
     unfolded = 0 if layout.is_tight else sections.MAX_UNFOLDED
     yield from _list_errored(errored, report_url, layout, several=several)
     yield sections.make_lower_scores_section(report, report_url)
@@ -164,7 +164,7 @@ def _sections(
 def _make_warnings(report: Report, unfolded: int) -> sections.Section:
     found = {
         text: cases
-        for text, cases in report_format.group_warnings(report.results).items()
+        for text, cases in groups_and_totals.group_warnings(report.results).items()
         if concerns_reviewers(text)
     }
     section = sections.make_warnings_section(found)
@@ -178,7 +178,7 @@ def _fold_reasons(reasons: sections.Section) -> sections.Section:
 
 
 def _evaluators(report: Report, *, several: bool) -> sections.Section:
-    found = report_format.group_by_evaluator(report.results)
+    found = groups_and_totals.group_by_evaluator(report.results)
     compared = report.comparison.evaluators if report.comparison else ()
     by_name = {(each.config, each.evaluator): each for each in compared}
     names = {(each.representative.config, each.representative.evaluator.name) for each in found}
@@ -206,7 +206,7 @@ def _evaluators(report: Report, *, several: bool) -> sections.Section:
 
 
 def _render_row(
-    checks: report_format.EvaluatorChecks,
+    checks: groups_and_totals.EvaluatorChecks,
     by_name: Mapping[tuple[str, str], EvaluatorComparison],
     report: Report,
     *,
@@ -225,10 +225,11 @@ def _render_row(
     after = None if compared is None else compared.after
     score = totals.score if after is None else after
     cells = [
-        *([markdown_code(report_format.format_path(result.config))] if several else []),
+        *([markdown_code(groups_and_totals.format_path(result.config))] if several else []),
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
         _format_passed(totals.passed, evaluated, others),
-        baseline_text.format_score_change(score, compared) or report_format.name_no_score(totals),
+        baseline_text.format_score_change(score, compared)
+        or groups_and_totals.name_no_score(totals),
         markdown_prose(result.evaluator.criterion),
     ]
     if by_name:
@@ -249,7 +250,7 @@ def _render_removed(
     name = markdown_code(removed[0].evaluator)
     own = name if removed[0].required else f"{name}{baseline_text.ADVISORY}"
     cells = [
-        *([markdown_code(report_format.format_path(removed[0].config))] if several else []),
+        *([markdown_code(groups_and_totals.format_path(removed[0].config))] if several else []),
         f"{icon} {all_of or own}",
         "removed",
         *("", ""),
@@ -287,7 +288,7 @@ def _list_errored(
     def write(case: str) -> str:
         return sections.format_case_link(case, report_url)
 
-    def render(group: report_format.ReasonGroup, *, is_tight: bool) -> str:
+    def render(group: groups_and_totals.ReasonGroup, *, is_tight: bool) -> str:
         name = sections.format_group_name(group, write, several=several)
         reason = truncate.join_first_and_last(check_text.split_lines(group.reason))
         if is_tight:
@@ -295,7 +296,7 @@ def _list_errored(
         checks = group.format_checks(markdown_code, write, names=not is_tight)
         return f"- {name}: {markdown_prose(reason)} ({checks})\n"
 
-    groups = report_format.group_by_cases(errored)
+    groups = groups_and_totals.group_by_cases(errored)
     blocks = [render(each, is_tight=layout.is_tight) for each in groups[: layout.errors]]
     first = sections.Section(
         name="errors",

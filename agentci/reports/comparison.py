@@ -28,7 +28,7 @@ from agentci.gate.comparison import (
 )
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import SCORED_STATUSES
-from agentci.reports.report_format import MAX_NAMES, format_path
+from agentci.reports.groups_and_totals import MAX_NAMES, format_path
 
 CHANGE: Final = "(change, 95% interval)"
 COLUMNS: Final = ("evaluator", "checks", "baseline", f"now {CHANGE}", "outcome", "changed checks")

@@ -26,10 +26,7 @@ from agentci.reports.changed_checks import (
 from agentci.reports.check_text import format_outcome, split_lines
 from agentci.reports.differences import RunDifference
 from agentci.reports.failures import Cause, Causes, FailedCheck, list_causes
-from agentci.reports.outcomes import summarize_repeats
-from agentci.reports.policy import POLICY_TITLE, list_policy_lines
-from agentci.reports.problems import render_problems
-from agentci.reports.report_format import (
+from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     filter_by_status,
     format_case_names,
@@ -46,6 +43,9 @@ from agentci.reports.report_format import (
     list_first_names,
     name_no_score,
 )
+from agentci.reports.outcomes import summarize_repeats
+from agentci.reports.policy import POLICY_TITLE, list_policy_lines
+from agentci.reports.problems import render_problems
 from agentci.reports.tool_calls import format_diff
 from agentci.reports.workflow_commands import render_group
 

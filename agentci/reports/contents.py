@@ -21,7 +21,7 @@ from agentci.model.result import (
 )
 from agentci.model.trace import PriceList
 from agentci.model.values import ContentLimit, replace
-from agentci.reports.report_format import case_key
+from agentci.reports.groups_and_totals import case_key
 from agentci.reports.run_content import (
     add_baseline,
     add_baseline_durations,

@@ -26,8 +26,8 @@ from agentci.reports.comparison import format_note
 from agentci.reports.contents import show_case
 from agentci.reports.differences import Reference, RunDifference, find_difference
 from agentci.reports.failure_patterns import NumberNotes, find_largest
+from agentci.reports.groups_and_totals import MAX_NAMES, case_key, list_first_names
 from agentci.reports.outcomes import CaseOutcome, find_pattern, list_case_outcomes, rank_problem
-from agentci.reports.report_format import MAX_NAMES, case_key, list_first_names
 from agentci.reports.tool_calls import find_unmatched_turns
 
 NEW_TITLE: Final = "New failures"

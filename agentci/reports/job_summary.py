@@ -24,12 +24,12 @@ from agentci.gate.comparison import find_lost_status
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import comparison as baseline_text
-from agentci.reports import report_format, sections, workflow_commands
+from agentci.reports import groups_and_totals, sections, workflow_commands
 from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.comparison import find_compared
+from agentci.reports.groups_and_totals import format_mean_score, format_pass_rate
 from agentci.reports.outcomes import summarize_repeats
 from agentci.reports.policy import make_policy_section
-from agentci.reports.report_format import format_mean_score, format_pass_rate
 from agentci.reports.tool_calls import TurnCalls, find_unmatched_turns
 
 # A single bar adds nothing to its number; more than 30 are too thin to tell apart.
@@ -56,7 +56,7 @@ def render_chart(report: Report) -> str:
 
     With a baseline, both scores are means over the checks that both runs have.
     """
-    several = report_format.has_several_configs(report.results)
+    several = groups_and_totals.has_several_configs(report.results)
     comparisons = report.comparison.evaluators if report.comparison else ()
     paired = [bar for bar in map(_make_paired_bar, comparisons) if _is_drawn(bar.before)]
     paired = [bar for bar in paired if _is_drawn(bar.score)]
@@ -65,7 +65,7 @@ def render_chart(report: Report) -> str:
         return _render_mermaid(title, paired, several=several)
     bars = [
         _ChartBar(one.representative.config, one.representative.evaluator.name, one.totals.score)
-        for one in report_format.group_by_evaluator(report.results)
+        for one in groups_and_totals.group_by_evaluator(report.results)
         if _is_drawn(one.totals.score)
     ]
     return (
@@ -112,7 +112,7 @@ def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
     """Yield a unique name per bar: Mermaid draws bars with the same name over each other."""
     seen = Counter[str]()
     for bar in bars:
-        config = f" ({report_format.format_path(bar.config)})" if several else ""
+        config = f" ({groups_and_totals.format_path(bar.config)})" if several else ""
         text = _UNSAFE.sub(" ", f"{bar.evaluator}{config}")
         name = truncate.short(" ".join(text.split()), MAX_NAME_CHARACTERS)
         seen[name] += 1
@@ -234,9 +234,9 @@ class SummaryReport(Struct, frozen=True, kw_only=True):
         head = sections.render_heading(report)
         if report.results:
             head += sections.render_counts(
-                report, report_format.format_counts(report), report.run.url
+                report, groups_and_totals.format_counts(report), report.run.url
             )
-        if spending := markdown_prose(report_format.format_spending(report.spending)):
+        if spending := markdown_prose(groups_and_totals.format_spending(report.spending)):
             head += f"{spending}\n\n"
         footer = _render_footer(report, self.report_url)
         blocks = sections.render_page(
@@ -253,7 +253,7 @@ def _render_footer(report: Report, report_url: str) -> str:
 
 def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     """Yield the sections below the verdict: those of the comment, then every check."""
-    several = report_format.has_several_configs(report.results)
+    several = groups_and_totals.has_several_configs(report.results)
     yield sections.make_reasons_section(report)
     if report.policy is not None:
         yield make_policy_section(report.policy)
@@ -265,7 +265,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
             render_failed_check(each.result) for each in cause.checks
         ),
     )
-    yield _errors(report_format.filter_by_status(report.results, "errored"), several=several)
+    yield _errors(groups_and_totals.filter_by_status(report.results, "errored"), several=several)
     yield _evaluators(report)
     # With total 0 an omitted chart is not counted: the table has the same numbers.
     yield sections.Section(
@@ -282,14 +282,14 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     yield sections.make_notes_section(report)
     yield _repeats(report.results)
     yield sections.make_skips_section(report)
-    yield sections.make_warnings_section(report_format.group_warnings(report.results))
+    yield sections.make_warnings_section(groups_and_totals.group_warnings(report.results))
     yield sections.make_problems_section(report.problems, report)
 
 
 def _evaluators(report: Report) -> sections.Section:
     found, several = (
-        report_format.group_by_evaluator(report.results),
-        report_format.has_several_configs(report.results),
+        groups_and_totals.group_by_evaluator(report.results),
+        groups_and_totals.has_several_configs(report.results),
     )
     columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped"]
     columns += ["Pass rate (95% interval)", "Mean score (95% interval)", "Threshold"]
@@ -307,7 +307,7 @@ def _evaluators(report: Report) -> sections.Section:
     )
 
 
-def _render_row(checks: report_format.EvaluatorChecks, report: Report, *, several: bool) -> str:
+def _render_row(checks: groups_and_totals.EvaluatorChecks, report: Report, *, several: bool) -> str:
     totals, result, stats = checks.totals, checks.representative, checks.stats
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     compared = find_compared(report.comparison, result.config, result.evaluator.name)
@@ -319,11 +319,11 @@ def _render_row(checks: report_format.EvaluatorChecks, report: Report, *, severa
         f"{sections.choose_icon(checks, report, compared)} {name}",
         *(f"{each:,}" for each in counts),
         format_pass_rate(stats),
-        format_mean_score(totals.score, stats) or report_format.name_no_score(totals),
+        format_mean_score(totals.score, stats) or groups_and_totals.name_no_score(totals),
         markdown_prose(result.evaluator.criterion),
     ]
     return markdown_row(
-        [markdown_code(report_format.format_path(result.config)), *cells] if several else cells
+        [markdown_code(groups_and_totals.format_path(result.config)), *cells] if several else cells
     )
 
 
@@ -338,7 +338,7 @@ def _repeats(results: tuple[CheckResult, ...]) -> sections.Section:
 
 
 def _errors(errored: Sequence[CheckResult], *, several: bool) -> sections.Section:
-    groups = report_format.group_by_cases(errored)
+    groups = groups_and_totals.group_by_cases(errored)
     return sections.Section(
         name="errors",
         title="### Errored checks\n\n",

@@ -27,13 +27,13 @@ from agentci.reports.contents import (
     ReportedCase,
     list_reported_cases,
 )
+from agentci.reports.groups_and_totals import EvaluatorChecks, group_by_evaluator
 from agentci.reports.outcomes import (
     ReportMetrics,
     list_case_outcomes,
     mean_flip_rate,
     summarize_metrics,
 )
-from agentci.reports.report_format import EvaluatorChecks, group_by_evaluator
 from agentci.version import __version__
 
 SCHEMA_VERSION = 1

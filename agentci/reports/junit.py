@@ -24,8 +24,8 @@ from agentci.reports.check_text import (
     list_findings,
     split_lines,
 )
+from agentci.reports.groups_and_totals import format_path, format_problem, place_in_file
 from agentci.reports.outcomes import make_repeat_properties
-from agentci.reports.report_format import format_path, format_problem, place_in_file
 
 MAX_ATTRIBUTE = 1_000
 INVALID_INPUT = "invalid input"

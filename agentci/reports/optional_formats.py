@@ -16,8 +16,8 @@ from agentci._util.text import escape, json_text, truncate
 from agentci.gate.rules import list_missing_cases
 from agentci.model.result import CheckResult, Report, Status
 from agentci.model.values import OPTIONAL_FORMATS, Json, JsonObject, Problem, replace
+from agentci.reports.groups_and_totals import format_problem
 from agentci.reports.junit import NO_RUN, sum_seconds
-from agentci.reports.report_format import format_problem
 from agentci.result_files import otel
 from agentci.result_files.ctrf import EXTRA_KEY, FORMAT
 from agentci.version import __version__

@@ -31,7 +31,7 @@ from agentci.reports.failure_patterns import (
     count_differing,
     make_pattern,
 )
-from agentci.reports.report_format import (
+from agentci.reports.groups_and_totals import (
     USD_DIGITS,
     format_path,
     group_by_evaluator,

@@ -7,7 +7,7 @@ from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_prose, markdown_row
 from agentci.gate.policy_changes import MAX_SHOWN, describe_change, has_looser
 from agentci.model.gate import PolicyChange, PolicyComparison
-from agentci.reports.report_format import format_path
+from agentci.reports.groups_and_totals import format_path
 from agentci.reports.sections import Section
 
 LOOSER_TITLE: Final = "Policy is looser than on the base branch"

@@ -19,7 +19,7 @@ from agentci._util.text import escape, json_text, truncate
 from agentci._util.text.format import format_count
 from agentci.model.values import Json, JsonObject, Place, Problem, ProblemFormat, Severity
 from agentci.reports import workflow_commands
-from agentci.reports.report_format import (
+from agentci.reports.groups_and_totals import (
     count_problems,
     format_problem,
     format_problem_text,

@@ -34,14 +34,7 @@ from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.comparison import ADVISORY, describe_change
 from agentci.reports.differences import RunDifference
 from agentci.reports.failures import NEW_TITLE, Cause, Causes, FailedCheck, list_causes
-from agentci.reports.outcomes import (
-    CaseOutcome,
-    format_metrics,
-    has_notable_change,
-    list_case_outcomes,
-    summarize_metrics,
-)
-from agentci.reports.report_format import (
+from agentci.reports.groups_and_totals import (
     MAX_NAMES,
     EvaluatorChecks,
     ReasonGroup,
@@ -58,6 +51,13 @@ from agentci.reports.report_format import (
     is_invalid_input,
     list_first_names,
     list_reasons,
+)
+from agentci.reports.outcomes import (
+    CaseOutcome,
+    format_metrics,
+    has_notable_change,
+    list_case_outcomes,
+    summarize_metrics,
 )
 from agentci.reports.tool_calls import WIDTH
 

@@ -28,17 +28,17 @@ from agentci.model.requests import RunProgram
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Json, JsonObject, Place, Problem
 from agentci.reports.check_text import format_reason
+from agentci.reports.groups_and_totals import (
+    format_conclusion,
+    format_title,
+    group_by_evaluator,
+    is_invalid_input,
+)
 from agentci.reports.outcomes import (
     CaseOutcome,
     format_metrics,
     list_case_outcomes,
     summarize_metrics,
-)
-from agentci.reports.report_format import (
-    format_conclusion,
-    format_title,
-    group_by_evaluator,
-    is_invalid_input,
 )
 from agentci.reports.sections import BLOCKS, BlockName, join_blocks, make_case_url
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS

@@ -4,7 +4,7 @@ import pytest
 
 from agentci.model.result import CheckResult, Status
 from agentci.model.values import replace
-from agentci.reports.report_format import (
+from agentci.reports.groups_and_totals import (
     compute_evaluator_stats,
     format_mean_score,
     format_pass_rate,

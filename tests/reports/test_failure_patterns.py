@@ -22,8 +22,8 @@ from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents, reduce_content
 from agentci.reports.failures import list_causes
+from agentci.reports.groups_and_totals import group_by_reason
 from agentci.reports.outcomes import list_case_outcomes
-from agentci.reports.report_format import group_by_reason
 from agentci.reports.run_content import encode_content
 from tests.helpers.reports import Chunks, annotated, make_report, make_result, text_of
 

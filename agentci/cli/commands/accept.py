@@ -48,7 +48,7 @@ from agentci.model.values import COMMAND_LINE, Json, JsonObject, Place, Problem,
 from agentci.record.redaction import RecordingRedactor
 from agentci.recordings import adk_eval_set
 from agentci.recordings.adk_eval_set import read_eval_set
-from agentci.reports.report_format import format_problem
+from agentci.reports.groups_and_totals import format_problem
 from agentci.runner.load_configs import load_input_suite, load_suites, read_input_suites
 from agentci.runner.load_eval_sets import (
     MAX_EVAL_SET_BYTES,

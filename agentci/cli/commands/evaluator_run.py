@@ -53,7 +53,7 @@ from agentci.model.requests import (
 from agentci.model.result import CheckResult, Decision, Totals
 from agentci.model.values import COMMAND_LINE, Json, JsonObject, replace
 from agentci.reports.check_text import list_findings
-from agentci.reports.report_format import format_problem, format_totals
+from agentci.reports.groups_and_totals import format_problem, format_totals
 from agentci.runner.check import run_check
 from agentci.runner.plan import Plan, plan_suites
 from agentci.runner.prepare import prepare_judges, prepare_programs

@@ -27,7 +27,7 @@ from agentci.config.options import DEFAULT_RECORDING
 from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.model.values import replace
-from agentci.reports.report_format import format_problem
+from agentci.reports.groups_and_totals import format_problem
 
 CONFIG_FILE: Final = "agentci.yaml"
 WORKFLOW_FILE: Final = ".github/workflows/agent-eval.yml"

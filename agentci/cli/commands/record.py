@@ -58,7 +58,7 @@ from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import REPEATED, ReplayMode, read_requests
 from agentci.record.request_file import remove_other_cases, write_requests
 from agentci.recordings.registry import REQUESTS_SUFFIX, name_failed_recording
-from agentci.reports.report_format import MAX_NAMES, format_problem
+from agentci.reports.groups_and_totals import MAX_NAMES, format_problem
 
 EXIT_FAILED: Final = 1
 EXIT_INCOMPLETE: Final = 3

@@ -37,9 +37,9 @@ from agentci.model.result import Report
 from agentci.model.values import COMMAND_LINE, Problem, replace
 from agentci.reports.console import list_changed_checks, list_comparison
 from agentci.reports.contents import StoredContents, limit_contents
+from agentci.reports.groups_and_totals import format_problem
 from agentci.reports.merge.merge import merge_reports
 from agentci.reports.merge.read import MAX_REPORT_BYTES, REPORT_NAME, ReportFile, read_report_file
-from agentci.reports.report_format import format_problem
 from agentci.runner.services import Services
 
 # Five times the size of a report of ten thousand checks.

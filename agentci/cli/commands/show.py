@@ -34,7 +34,7 @@ from agentci.recordings.registry import (
 )
 from agentci.recordings.runs import group_runs
 from agentci.recordings.telemetry.grouping import GroupBy
-from agentci.reports.report_format import format_problem
+from agentci.reports.groups_and_totals import format_problem
 from agentci.reports.show import (
     MAX_CASES,
     ShownCase,

@@ -25,15 +25,7 @@ from agentci.reports.contents import KEPT_LEVELS, load_content
 from agentci.reports.differences import RunDifference
 from agentci.reports.failure_patterns import format_range
 from agentci.reports.failures import Cause, list_causes
-from agentci.reports.outcomes import (
-    Amounts,
-    CaseOutcome,
-    list_case_outcomes,
-    summarize_metrics,
-    summarize_repeats,
-)
-from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
-from agentci.reports.report_format import (
+from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     format_conclusion,
     format_counts,
@@ -48,6 +40,14 @@ from agentci.reports.report_format import (
     is_invalid_input,
     list_reasons,
 )
+from agentci.reports.outcomes import (
+    Amounts,
+    CaseOutcome,
+    list_case_outcomes,
+    summarize_metrics,
+    summarize_repeats,
+)
+from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
 
 
 class Markup(str):

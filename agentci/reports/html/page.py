@@ -13,8 +13,7 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci.model.result import CheckResult, Report
 from agentci.reports.check_text import format_outcome, list_findings
-from agentci.reports.html.data import Markup, PageData, escape_text, join_markup, tag
-from agentci.reports.report_format import (
+from agentci.reports.groups_and_totals import (
     filter_by_status,
     format_conclusion,
     format_counts,
@@ -23,6 +22,7 @@ from agentci.reports.report_format import (
     list_reasons,
     sort_worst_first,
 )
+from agentci.reports.html.data import Markup, PageData, escape_text, join_markup, tag
 from agentci.version import __version__
 
 # The order of concatenation into one module: pure functions first, then views.

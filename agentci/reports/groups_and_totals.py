@@ -1,4 +1,4 @@
-"""Grouping and formatting that several reports share."""
+"""Groups of results, and the totals, titles and short texts that several reports share."""
 
 import math
 from collections.abc import Callable, Sequence
