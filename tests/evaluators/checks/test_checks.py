@@ -556,13 +556,13 @@ def test_trajectory_is_shown_call_by_call() -> None:
     assert [row["mark"] for row in shown["rows"]] == ["", "differs", "missing"]
 
 
-def test_trajectory_names_paths_and_hints() -> None:
+def test_trajectory_names_paths_and_keeps_hints_in_details() -> None:
     evaluator = build("trajectory", [{"any_of": ["a", "b"]}])
     found = judge(evaluator, make_case(turn("", call("b"), call("x"))))
-    assert found.misses[1:] == (
-        "turn 1: any_of 0: path 2 of 2",
-        "turn 1: with `extra: allow` it would pass",
-    )
+    assert found.misses[1:] == ("turn 1: any_of 0: path 2 of 2",)
+    details: Any = found.details
+    [shown] = details["trajectories"]
+    assert shown["hints"] == ["with `extra: allow` it would pass"]
 
 
 def test_name_never_holds_the_limit_and_the_definition_does() -> None:
