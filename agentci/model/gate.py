@@ -389,6 +389,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         no_baseline: why there are no results to compare with; empty if there are.
         commit: commit of the baseline; empty if unknown.
         url: the page of the workflow run that made it; empty if unknown.
+        branch: the branch or tag of that run; empty if unknown.
         stale: why the baseline may be of another commit than required; empty if it is not. Only a
             whole comparison is stale, never that of a single evaluator.
         rescored: number of checks of the baseline that were evaluated again, with the evaluators
@@ -408,6 +409,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     no_baseline: str = ""
     commit: str = ""
     url: str = ""
+    branch: str = ""
     stale: str = ""
     rescored: int = 0
     rescored_from_results: int = 0

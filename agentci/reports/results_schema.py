@@ -617,6 +617,7 @@ class ComparisonJson(_Json, kw_only=True):
     ]
     commit: Annotated[str, _about("Commit of the baseline; empty if unknown.")]
     url: Annotated[str, _about("Page of the workflow run that made it; empty if unknown.")]
+    branch: Annotated[str, _about("Branch or tag of that run; empty if unknown.")] = ""
     stale: Annotated[
         str,
         _about("Why the baseline may be of another commit than required; else empty."),

@@ -65,6 +65,7 @@ class TestPullRequest:
         ran = workflow.step("pull_request", MERGE, PULL_REQUEST, sunny=3)
         assert (compared(ran)["commit"], compared(ran)["stale"]) == (M2, "")
         assert compared(ran)["baseline"] == f"{M2[:12]}, run {number}"
+        assert compared(ran)["branch"] == "main"
         assert before(ran) == 0.5
 
     def test_checked_out_head_is_compared_with_merge_base(self, workflow: Workflow) -> None:

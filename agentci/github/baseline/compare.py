@@ -34,7 +34,7 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
         gates: the gates of the baseline.
         fail_on: the option of its run.
         stored: the baseline's own results of checks that were evaluated again.
-        no_baseline, commit, url, stale, rescored, rescored_from_results, not_rescored,
+        no_baseline, commit, url, branch, stale, rescored, rescored_from_results, not_rescored,
             renamed_configs: as in ``Comparison``.
     """
 
@@ -46,6 +46,7 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
     no_baseline: str = ""
     commit: str = ""
     url: str = ""
+    branch: str = ""
     stale: str = ""
     rescored: int = 0
     rescored_from_results: int = 0
@@ -123,6 +124,7 @@ def load_baseline(
         fail_on=found.report.decision.fail_on,
         commit=found.commit,
         url=found.report.run.url,
+        branch=found.report.run.branch,
         stale=earlier.stale,
     )
 
@@ -147,6 +149,7 @@ def read_named_baseline(named: str, services: Services) -> BaselineResults:
         fail_on=report.decision.fail_on,
         commit=report.commit,
         url=report.run.url,
+        branch=report.run.branch,
     )
 
 
@@ -232,6 +235,8 @@ def compare_results(
     return replace(
         compared,
         commit=baseline.commit,
+        url=baseline.url,
+        branch=baseline.branch,
         stale=baseline.stale,
         rescored=baseline.rescored,
         rescored_from_results=baseline.rescored_from_results,

@@ -214,7 +214,7 @@ class ReportParts:
             comparison=convert(read.comparison, Comparison | None, from_attributes=True),
             policy=convert(read.policy, PolicyComparison | None, from_attributes=True),
             commit=read.commit or "",
-            run=RunInfo(url=read.run.url),
+            run=RunInfo(url=read.run.url, branch=read.run.branch),
             baseline=self._baseline,
         )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentci.github.baseline.compare import BaselineResults
+from agentci.github.baseline.compare import BaselineResults, compare_results
 from agentci.model.result import Status
 from tests.helpers.reports import make_result
 
@@ -15,3 +15,11 @@ def test_only_scored_checks_have_a_score(status: Status, score: float | None) ->
     result = make_result(status, 0.0 if score is None else score)
     [check] = BaselineResults(name="base", results=(result,)).checks.values()
     assert (check.status, check.score) == (status, score)
+
+
+def test_comparison_names_run_and_branch_of_the_baseline() -> None:
+    result = make_result("passed", 1.0)
+    url = "https://github.com/acme/desk/actions/runs/7"
+    baseline = BaselineResults(name="base", results=(result,), url=url, branch="main")
+    compared = compare_results(baseline, [result], [])
+    assert (compared.url, compared.branch) == (url, "main")
