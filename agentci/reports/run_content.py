@@ -116,6 +116,8 @@ def add_cost(content: RunContent, prices: PriceList) -> RunContent:
     """
     if not prices or (content.cost_usd is not None and not content.priced):
         return content
+    if content.level != "full":
+        return content  # its sub-agents may have been left out
     inner = (turn for run in content.subagents for turn in run.turns)
     turns = [turn for turn in (*content.turns, *inner) if not turn.missing]
     cost, missing = price_steps((step for turn in turns for step in turn.steps), prices)

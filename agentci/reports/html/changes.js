@@ -31,7 +31,7 @@ function changesView() {
     ),
     make('div.changes', cards, rest.length ? restView(rest, known.slice(MAX_LINES)) : null),
     more > 0
-      ? make('p.more', make('a', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
+      ? make('p.more', make('a.btn', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
       : null,
   );
 }

@@ -110,8 +110,11 @@ MAX_PASSED_DETAILS: Final = 1024**2
 MAX_DETAILS: Final = 64 * 1024
 MAX_CHANGES: Final = 50
 MAX_CASE_NAMES: Final = 20
-# Causes that have a card in the overview; the same as MAX_CARDS of changes.js.
+# Causes that have a card in the overview; more if more evaluators fail.
 MAX_CAUSES: Final = 4
+MAX_CAUSES_OF_EVALUATORS: Final = 8
+# Nanoseconds since 1970: earlier starts are of clocks that do not show the time of day.
+EARLIEST_START: Final = 10**18
 
 
 class _Block(NamedTuple):
@@ -148,6 +151,7 @@ class PageData:
         self._details_left = MAX_PASSED_DETAILS
         self._reasons: dict[tuple[str, ...], _Reason] = {}
         self._calls_changed: list[bool] = []
+        self._recorded: dict[str, int] = {}
         self._removed = _group_removed(report.comparison)
 
     def render_blocks(self) -> Iterator[Markup]:
@@ -158,6 +162,9 @@ class PageData:
             content, before = load_content(self._report, outcome.results)
             is_known = before is not None and {content.level, before.level} <= {*KEPT_LEVELS}
             self._calls_changed.append(is_known and any(map(_has_other_calls, content.turns)))
+            self._find_start("now", content)
+            if before is not None:
+                self._find_start("before", before)
             text = json_text.dumps_for_html(self._make_content(content, outcome))
             if texts and (len(texts) == BLOCK_CASES or size + len(text) > BLOCK_CHARACTERS):
                 yield _make_block(number, texts)
@@ -167,6 +174,13 @@ class PageData:
             size += len(text)
         if texts:
             yield _make_block(number, texts)
+
+    def _find_start(self, run: str, content: RunContent) -> None:
+        """Note when the first turn of a run was recorded, in milliseconds since 1970."""
+        for turn in content.turns:
+            if turn.start is not None and turn.start >= EARLIEST_START:
+                start = turn.start // 1_000_000
+                self._recorded[run] = min(start, self._recorded.get(run, start))
 
     def render_transcripts(self) -> Iterator[Markup]:
         """Yield one script element per check that has recorded evaluator calls.
@@ -184,6 +198,7 @@ class PageData:
         yield '{"cases": '
         outcomes = list_case_outcomes(report)
         causes = list_causes(report)
+        shown = _count_cards(causes.new)
         places = {id(outcome): place for place, outcome in enumerate(outcomes)}
         new = {id(each) for group in causes.new for each in group}
         yield from json_text.format_array(
@@ -200,11 +215,12 @@ class PageData:
             "changes": format_changed_checks(report),
             "causes": [
                 _describe_cause(causes.describe(group), [places[id(each)] for each in group])
-                for group in causes.new[:MAX_CAUSES]
+                for group in causes.new[:shown]
             ],
             "reasons": [each.heading for each in self._reasons.values()],
-            "more_causes": len(causes.new[MAX_CAUSES:]),
+            "more_causes": len(causes.new[shown:]),
             "lost": _describe_lost(causes.lost, len(_list_gone_cases(report, self._removed))),
+            "recorded": self._recorded,
             "metrics": to_builtins(summarize_metrics(report)),
             "policy": _describe_policy(report),
             "messages": list(_list_messages(report)),
@@ -329,6 +345,21 @@ class PageData:
                 "repeats": result.repeats,
             }
         )
+
+
+def _count_cards(causes: Sequence[Sequence[CaseOutcome]]) -> int:
+    """Count the causes that have a card: the first of each required evaluator is among them."""
+    seen: set[tuple[str, str]] = set()
+    for place, group in enumerate(causes[:MAX_CAUSES_OF_EVALUATORS], start=1):
+        names = {
+            (each.config, each.evaluator.name)
+            for each in group[0].problems
+            if each.evaluator.required
+        }
+        if not names - seen:
+            return max(place - 1, MAX_CAUSES)
+        seen |= names
+    return MAX_CAUSES_OF_EVALUATORS
 
 
 def _describe_cause(cause: Cause, cases: list[int]) -> JsonObject:
@@ -504,6 +535,7 @@ def _describe_baseline(
         "baseline": {
             "name": comparison.baseline,
             "commit": comparison.commit,
+            "branch": comparison.branch,
             "missing": comparison.no_baseline,
             "classes": list(baseline_text.list_classes(comparison.classes)),
             "removed": [

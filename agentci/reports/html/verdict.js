@@ -59,15 +59,16 @@ function metaParts() {
   const page = DATA.run.pull_request_url;
   const request = pull ? `#${pull} ${title ?? ''}` : '';
   const models = DATA.metrics?.models ?? [];
+  const { now, before } = DATA.recorded ?? {};
   return [
     repository ? make('b', repository) : null,
     request ? (page ? outside(page, request) : make('span', request)) : null,
     !pull && branch ? make('span', branch) : null,
     commit ? commitView(commit) : null,
     DATA.baseline && !DATA.baseline.missing
-      ? make('span', 'baseline ', DATA.baseline.commit ? commitView(DATA.baseline.commit) : make('code', baselineName()))
+      ? make('span', 'baseline ', DATA.baseline.branch ? `${DATA.baseline.branch}@` : '', DATA.baseline.commit ? commitView(DATA.baseline.commit) : make('code', baselineName()), ageText(now - before))
       : null,
-    date ? make('span', dateText(date)) : null,
+    now ? make('span', `recorded ${dateText(now)}`) : date ? make('span', dateText(date)) : null,
     seconds
       ? make('span', `evaluators took ${milliseconds(seconds * 1000)}`, cached ? `, ${countOf(cached, 'check')} cached` : '')
       : null,
@@ -75,6 +76,14 @@ function metaParts() {
     DATA.verdict.spending ? make('span', DATA.verdict.spending) : null,
     url ? outside(url, 'Workflow run') : null,
   ];
+}
+
+/** How much earlier the baseline was recorded, from a minute on. */
+function ageText(age) {
+  const minutes = Math.round(Math.abs(age) / 60_000);
+  if (!minutes) return '';
+  const [amount, unit] = minutes < 120 ? [minutes, 'min'] : minutes < 2880 ? [Math.round(minutes / 60), 'h'] : [Math.round(minutes / 1440), 'days'];
+  return `, ${count(amount)} ${unit} ${age > 0 ? 'older' : 'newer'}`;
 }
 
 /** A commit, with a link to its page where that of the run or the pull request is known. */
@@ -128,6 +137,7 @@ function tilesView() {
   const rate = passRate(required.map(({ status }) => status));
   const rateBefore = passRate(required.map(({ before }) => before?.[0])) ?? rate;
   const { run, common, baseline } = metrics;
+  let explained = false;
   // Each amount is compared over the cases that recorded it in both runs.
   const change = (name, read, { format, least }) => {
     const [now, before] = [common && read(common), baseline && read(baseline)];
@@ -138,7 +148,9 @@ function tilesView() {
     const shown = delta(now - before, { format: () => (isPart ? `${format(before)} \u2192 ${format(now)}` : `from ${format(before)}`), good: -1, least });
     const isSame = format(now) === format(before);
     const known = CASES.filter((each) => each.amounts[name] !== undefined && each.checks.some((check) => check.before)).length;
-    const left = known > compared ? ` (${count(known - compared)} with other turns, only errors or no stored run left out)` : '';
+    // Explained once, by the first of them.
+    const left = known > compared && !explained ? ` (${count(known - compared)} with other turns, only errors or no stored run left out)` : '';
+    explained ||= Boolean(left);
     return [(isSame ? null : shown) ?? (now === before ? 'unchanged' : 'about the same'), isPart ? ` in ${countOf(compared, 'comparable case')}${left}` : ''];
   };
   const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;

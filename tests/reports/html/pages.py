@@ -245,6 +245,15 @@ def _compare_runs(
     )
 
 
+def recorded_report(now: int, before: int) -> Report:
+    """A run that was recorded at a time, and a baseline at another, in nanoseconds since 1970."""
+    run = make_run("There is no flight to Rome.", "Rome")
+    first, *others = run.turns
+    runs = [replace(run, turns=(replace(first, start=at), *others)) for at in (now, before)]
+    result = make_result("failed", 0.0, case="by_plane")
+    return _compare_runs("by_plane", result, runs[0], runs[1], make_trend())
+
+
 def lost_report() -> Report:
     """A check that passed in the baseline and is skipped now, where the agent answers otherwise."""
     change = make_change("by_plane", 1.0, None, "skipped")

@@ -36,6 +36,7 @@ from tests.reports.html.pages import (
     make_trend,
     other_tool_report,
     page_of,
+    recorded_report,
     removed_report,
     slower_steps_report,
     transcript_report,
@@ -141,6 +142,64 @@ class TestOverview:
         assert page.run("document.querySelector('.meta a').href").endswith("/acme/desk/pull/7")
         commit = page.run("document.querySelector('.meta a code').parentNode.href")
         assert commit.endswith("/acme/desk/commit/" + "c" * 40)
+
+    def test_header_says_when_runs_were_recorded_and_names_the_baseline(self, show: Show) -> None:
+        start = 1_773_238_330 * 10**9  # 2026-03-11 14:12:10 UTC
+        report = recorded_report(start, start - 2 * 3600 * 10**9)
+        branch = compared(report, make_trend(), commit="b" * 40, branch="main")
+        [meta] = show(branch).texts(".meta")
+        assert "recorded 2026-03-11 14:12 UTC" in meta
+        assert f"baseline main@{'b' * 12}, 2 h older" in meta
+        # A clock that starts at 0 does not show the time of day.
+        assert "recorded" not in show(recorded_report(5 * 10**9, 10**9)).texts(".meta")[0]
+
+    def test_costs_by_prices_are_marked_and_have_a_column_in_view(self, show: Show) -> None:
+        now, before = (
+            replace(make_run("No.", "Rome"), cost_usd=usd, priced=True) for usd in (0.0008, 0.0004)
+        )
+        results = [make_result("failed", 0.67, case="a", evaluator=f"check_{n}") for n in range(7)]
+        chunks = Chunks()
+        number, old = (chunks.append(encode_content(each)) for each in (now, before))
+        results = [
+            replace(each, id=f"{n:016x}", case=replace(each.case, content=number))
+            for n, each in enumerate(results)
+        ]
+        report = replace(
+            compared(make_report(results)),
+            contents=StoredContents(chunks=chunks, redact=lambda content: content),
+            baseline={
+                each.id: BaselineCheck(status="passed", score=1.0, content=old) for each in results
+            },
+        )
+        page = show(report, width=1400)
+        [tile] = [each for each in page.texts(".tile") if "$0.0008" in each]
+        assert tile.startswith("Agent cost by prices")
+        assert "from $0.0004" in " ".join(tile.split())
+        assert page.texts("td.amount")[-1].startswith("$0.0008")
+        assert page.run(
+            "(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)"
+            "(document.querySelector('.scroll.wide'))"
+        )
+        cut = page.run(
+            "[...document.querySelectorAll('.cell, td.amount')]"
+            ".filter((each) => each.scrollWidth > each.clientWidth).length"
+        )
+        assert cut == 0
+        assert any("More expensive" in each for each in page.texts(".chip"))
+
+    @pytest.mark.parametrize(("evaluators", "cards"), [(3, 4), (6, 6), (12, 8)])
+    def test_each_evaluator_that_fails_has_a_card(
+        self, show: Show, evaluators: int, cards: int
+    ) -> None:
+        results = [
+            make_result("failed", 0.0, case=f"{name} {reason}", evaluator=name, misses=[reason])
+            for name in (f"evaluator_{n}" for n in range(evaluators))
+            for reason in ("a", "b")
+        ]
+        results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
+        page = show(make_report(results))
+        assert len(page.texts(".change")) == cards
+        assert page.texts(".more .btn") == [f"{2 * evaluators - cards} more causes of failures"]
 
     def test_cases_that_need_attention_are_listed_first(self, show: Show) -> None:
         assert _rows(show(conversation_report())) == [
