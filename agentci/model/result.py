@@ -166,6 +166,9 @@ class TurnContent(
         BaselineTurn | Literal["same"] | None,
         _about("`same` if answer and calls are; absent if the baseline lacks the turn."),
     ] = None
+    baseline_latency_ms: Annotated[
+        Milliseconds | None, _about("In the baseline, of a turn that is the `same`.")
+    ] = None
 
 
 class SubagentContent(

@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -30,6 +30,7 @@ from agentci.model.result import (
 from agentci.model.trace import (
     ModelStep,
     PriceList,
+    RunSpan,
     SubagentRun,
     TokenTotals,
     TokenUsage,
@@ -87,7 +88,7 @@ def add_baseline(content: RunContent, before: RunContent) -> RunContent:
     """
     own = [turn for turn in before.turns if not turn.missing]
     turns = [
-        replace(turn, baseline=_compare_turn(turn, own[index])) if index < len(own) else turn
+        _add_baseline_turn(turn, own[index]) if index < len(own) else turn
         for index, turn in enumerate(content.turns)
     ]
     turns += (
@@ -98,15 +99,32 @@ def add_baseline(content: RunContent, before: RunContent) -> RunContent:
 
 
 def add_baseline_durations(content: RunContent, before: RunContent) -> RunContent:
-    """Add the baseline's durations to the spans that have the same kind and name, in order."""
-    durations: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
-    for span in before.spans:
-        durations[span.kind, span.name].append(span.ms)
+    """Add the baseline's durations to the spans of the same turn, kind and name, in order."""
+    durations: defaultdict[tuple[int, str, str], deque[float]] = defaultdict(deque)
+    for turn, span in _assign_spans(before):
+        durations[turn, span.kind, span.name].append(span.ms)
     spans = tuple(
-        replace(span, before_ms=old.popleft()) if (old := durations[span.kind, span.name]) else span
-        for span in content.spans
+        replace(span, before_ms=old.popleft())
+        if (old := durations[turn, span.kind, span.name])
+        else span
+        for turn, span in _assign_spans(content)
     )
     return replace(content, spans=spans) if durations else content
+
+
+def _assign_spans(content: RunContent) -> Iterator[tuple[int, RunSpan]]:
+    """Yield each span with the index of its turn: the one around it, else the last that began."""
+    indexes = {turn.span: index for index, turn in enumerate(content.turns)}
+    parents = {span.id: span.parent for span in content.spans}
+    begun = -1
+    for span in content.spans:
+        begun = indexes.get(span.id, begun)
+        outer: str | None = span.id
+        seen: set[str] = set()
+        while outer is not None and outer not in indexes and outer not in seen:
+            seen.add(outer)
+            outer = parents.get(outer)
+        yield indexes.get(outer, begun), span
 
 
 def add_cost(content: RunContent, prices: PriceList) -> RunContent:
@@ -126,11 +144,13 @@ def add_cost(content: RunContent, prices: PriceList) -> RunContent:
     return replace(content, cost_usd=cost, priced=True)
 
 
-def _compare_turn(turn: TurnContent, before: TurnContent) -> BaselineTurn | Literal["same"]:
+def _add_baseline_turn(turn: TurnContent, before: TurnContent) -> TurnContent:
     now = _make_baseline_turn(turn)
     then = _make_baseline_turn(before)
     is_same = (now.answer, now.calls, now.cut) == (then.answer, then.calls, then.cut)
-    return "same" if is_same and not turn.missing else then
+    if not is_same or turn.missing:
+        return replace(turn, baseline=then)
+    return replace(turn, baseline="same", baseline_latency_ms=then.latency_ms)
 
 
 def _make_baseline_turn(turn: TurnContent) -> BaselineTurn:
@@ -151,7 +171,7 @@ def _make_baseline_turn(turn: TurnContent) -> BaselineTurn:
 def restore_baseline(content: RunContent) -> RunContent:
     """Restore the baseline's turns from a content to which ``add_baseline`` added them.
 
-    Turns that are the same lack their latency and tokens, which only the baseline's own report has.
+    Turns that are the same lack their tokens, which only the baseline's own report has.
     """
     turns = []
     for turn in content.turns:
@@ -159,7 +179,8 @@ def restore_baseline(content: RunContent) -> RunContent:
             break  # the baseline lacks this turn and those after it
         before = turn.baseline
         if before == "same":
-            before = replace(_make_baseline_turn(turn), latency_ms=None, tokens=None)
+            latency = turn.baseline_latency_ms
+            before = replace(_make_baseline_turn(turn), latency_ms=latency, tokens=None)
         turns.append(
             TurnContent(
                 user=turn.user,

@@ -136,11 +136,13 @@ class TestWithoutBaseline:
         assert ran.code == 0
         verdict = (
             "Quality gate passed: 5 of 6 checks passed, the policy of the base is unknown: the "
-            "checkout does not have the base commit (set `baseline: base`, or `fetch-depth: 0`)"
+            "checkout does not have the base commit"
         )
-        assert f"{verdict}\n" in ran.out
-        comment = (ran.folder / "agentci-results/comment.md").read_text()
-        assert verdict in comment.splitlines()[0].replace("\\", "")
+        fix = "set `baseline: base`, or `fetch-depth: 0`"
+        assert f"{verdict} ({fix})\n" in ran.out
+        [first, _, second, *_] = (ran.folder / "agentci-results/comment.md").read_text().split("\n")
+        assert first.replace("\\", "").endswith(verdict)
+        assert second.replace("\\", "").startswith(fix)
         assert asked_for_policy(hub) == []
 
     @pytest.mark.parametrize("switch", [{"on_loosened": "fail"}, {"policy": "base"}])

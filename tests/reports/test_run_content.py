@@ -1,6 +1,7 @@
 """The content of cases: all that was recorded and expected, decoded again, beside the baseline."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -304,17 +305,39 @@ def test_restored_baseline_compares_as_the_original(now: RunContent, before: Run
     assert add_baseline(now, restored) == shown
 
 
-def test_spans_have_durations_of_the_same_steps_in_the_baseline() -> None:
-    def run(*spans: tuple[SpanKind, str, float]) -> RunContent:
-        return RunContent(
-            spans=tuple(
-                RunSpan(id=f"{index}", name=name, kind=kind, start_ms=index, ms=ms)
-                for index, (kind, name, ms) in enumerate(spans)
-            )
-        )
+def _timed_run(*spans: tuple[SpanKind, str, float], anchors: Sequence[int] = ()) -> RunContent:
+    """A run whose turns begin with the spans of the given indexes, which have no parents."""
+    return RunContent(
+        turns=tuple(_turn("Hi", span=f"{index}") for index in anchors),
+        spans=tuple(
+            RunSpan(id=f"{index}", name=name, kind=kind, start_ms=index, ms=ms)
+            for index, (kind, name, ms) in enumerate(spans)
+        ),
+    )
 
-    now = run(("model", "chat", 5), ("tool", "chat", 6), ("model", "chat", 7), ("model", "chat", 8))
-    before = run(("agent", "all", 1), ("model", "chat", 2), ("model", "chat", 3))
+
+def test_spans_have_durations_of_the_same_steps_in_the_baseline() -> None:
+    chat: tuple[SpanKind, str] = ("model", "chat")
+    now = _timed_run((*chat, 5), ("tool", "chat", 6), (*chat, 7), (*chat, 8))
+    before = _timed_run(("agent", "all", 1), (*chat, 2), (*chat, 3))
     shown = add_baseline_durations(now, before)
     assert [span.before_ms for span in shown.spans] == [2, None, 3, None]
-    assert add_baseline_durations(now, run()) == now
+    assert add_baseline_durations(now, _timed_run()) == now
+
+
+def test_spans_are_not_compared_with_those_of_another_turn() -> None:
+    chat: tuple[SpanKind, str] = ("model", "chat")
+    now = _timed_run((*chat, 5), (*chat, 6), (*chat, 7), anchors=(0, 2))
+    before = _timed_run((*chat, 1), (*chat, 2), (*chat, 3), anchors=(0, 1))
+    shown = add_baseline_durations(now, before)
+    assert [span.before_ms for span in shown.spans] == [1, None, 2]
+    first, second, third = now.spans
+    nested = replace(now, spans=(first, replace(second, parent="2"), third))
+    shown = add_baseline_durations(nested, before)
+    assert [span.before_ms for span in shown.spans] == [1, 2, 3]
+
+
+def test_turn_like_that_of_the_baseline_has_its_latency() -> None:
+    now, before = _run(_turn("a", latency_ms=9.0)), _run(_turn("a", latency_ms=4.0))
+    [turn] = add_baseline(now, before).turns
+    assert (turn.baseline, turn.baseline_latency_ms) == ("same", 4.0)

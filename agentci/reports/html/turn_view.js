@@ -30,7 +30,7 @@ function referencesOf(run) {
 /** The answer and calls of a turn in the baseline; null if it lacks the turn. */
 function baselineOf(turn) {
   if (turn.baseline === undefined) return null;
-  if (turn.baseline === 'same') return { answer: turn.answer ?? null, calls: turn.calls ?? [] };
+  if (turn.baseline === 'same') return { answer: turn.answer ?? null, calls: turn.calls ?? [], latency_ms: turn.baseline_latency_ms };
   return { answer: turn.baseline.answer ?? null, calls: turn.baseline.calls ?? [], ...turn.baseline };
 }
 

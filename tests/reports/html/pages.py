@@ -266,7 +266,7 @@ def lost_report() -> Report:
 def slower_steps_report() -> Report:
     """A case of which the baseline has one model call less, and the others took half the time."""
     now = make_run("There is no flight to Rome.", "Rome")
-    spans = tuple(replace(each, id=f"old {each.id}", ms=each.ms / 2) for each in now.spans[1:])
+    spans = tuple(replace(each, ms=each.ms / 2) for each in now.spans[1:])
     result = make_result("passed", 1.0, case="by_air")
     return _compare_runs("by_air", result, now, replace(now, spans=spans), make_trend())
 

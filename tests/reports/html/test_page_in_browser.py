@@ -777,7 +777,7 @@ class TestCase:
     def test_duration_of_each_span_is_compared_with_the_baseline(self, show: Show) -> None:
         page = show(slower_steps_report(), "#/case/by_air")
         changes = [" ".join(each.split()) for each in page.texts(".span .amounts")]
-        assert changes == ["1.2 s", "up \u25b2 600 ms 1.2 s", "up \u25b2 620 ms 800 ms", "360 ms"]
+        assert changes == ["1.2 s", "1.2 s up \u25b2 600 ms", "800 ms up \u25b2 620 ms", "360 ms"]
         assert page.run("document.querySelectorAll('.timeline summary i.ghost').length") == 2
 
     def test_references_are_cycled_by_key_and_kept_in_address(self, show: Show) -> None:
