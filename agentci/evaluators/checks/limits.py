@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count, format_distinct, format_number
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding, list_turns, make_finding
 from agentci.model.case import Case
@@ -90,7 +90,8 @@ class MaxDuration(Struct, frozen=True, kw_only=True):
 def _describe_excess(subject: str, milliseconds: float, most: float) -> tuple[str, ...]:
     if milliseconds <= most:
         return ()
-    return (f"{subject} {format_seconds(milliseconds)}, more than {format_seconds(most)}",)
+    taken, limit = format_distinct(milliseconds / SECOND, most / SECOND)
+    return (f"{subject} {taken} s, more than {limit} s",)
 
 
 def format_seconds(milliseconds: float) -> str:

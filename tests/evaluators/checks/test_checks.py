@@ -565,6 +565,12 @@ def test_trajectory_names_paths_and_keeps_hints_in_details() -> None:
     assert shown["hints"] == ["with `extra: allow` it would pass"]
 
 
+@pytest.mark.parametrize("scope", ["turn", "run"])
+def test_time_has_enough_digits_to_differ_from_the_limit(scope: str) -> None:
+    found = judge(build("max_latency", "4s", scope=scope), make_case(turn(duration_ms=4000.04)))
+    assert [each.partition(" took ")[2] for each in found.misses] == ["4.00004 s, more than 4 s"]
+
+
 def test_name_never_holds_the_limit_and_the_definition_does() -> None:
     first, second = build("max_latency", "5s"), build("max_latency", "6s")
     assert first.identity.name == second.identity.name
