@@ -53,6 +53,11 @@ class LostChecks(Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...]
     difference: RunDifference | None
 
+    @property
+    def is_without_cases(self) -> bool:
+        """Whether this run has none of the cases."""
+        return self.without_case == self.checks
+
     def format_cases(self, write: Callable[[str], str]) -> str:
         """Format ``a, b``, or ``20 checks: a, b, c, d, e, … and 15 more``.
 
@@ -75,10 +80,14 @@ class LostChecks(Struct, frozen=True, kw_only=True):
 
 
 def join_lost(lost: Sequence[LostChecks]) -> list[list[LostChecks]]:
-    """Join evaluators whose checks of the same cases have the same status and reason now."""
+    """Join evaluators whose checks of the same cases have the same status and reason now.
+
+    All checks of removed cases are one group.
+    """
     groups: dict[tuple[str, str, tuple[str, ...]], list[LostChecks]] = {}
     for each in lost:
-        groups.setdefault((each.status, each.reason, each.cases), []).append(each)
+        cases = () if each.is_without_cases else each.cases
+        groups.setdefault((each.status, each.reason, cases), []).append(each)
     return [*groups.values()]
 
 
@@ -86,6 +95,8 @@ def format_lost(
     group: Sequence[LostChecks], write: Callable[[str], str], write_case: Callable[[str], str]
 ) -> str:
     """Format ``tone 1 → skipped: a, b``; of several evaluators ``a, b: 4 checks removed (...)``.
+
+    Of cases that are gone, ``2 cases removed with 4 checks that passed: a, b``.
 
     Args:
         group: as returned by ``join_lost``.
@@ -96,6 +107,10 @@ def format_lost(
     if not others:
         return f"{write(first.evaluator)} {first.change}: {first.format_cases(write_case)}"
     checks = format_count(sum(each.checks for each in group), "check")
+    if all(each.is_without_cases for each in group):
+        cases = [*dict.fromkeys(case for each in group for case in each.cases)]
+        names = list_first_names(cases, write_case)
+        return f"{format_count(len(cases), 'case')} removed with {checks} that passed: {names}"
     names = list_first_names([each.evaluator for each in group], write)
     return f"{list_first_names(first.cases, write_case)}: {checks} {first.status} ({names})"
 

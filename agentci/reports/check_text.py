@@ -47,6 +47,13 @@ def find_error_key(result: CheckResult) -> str:
     return reason if found is None else reason[: found.end("exception")]
 
 
+def join_error_lines(reason: str) -> str:
+    """Join the first and the last line of an error; of a Python exception, only the last."""
+    lines = split_lines(reason)
+    found = _TRACEBACK.search(reason.rstrip())
+    return truncate.join_first_and_last(lines if found is None else lines[-1:])
+
+
 _SPAN_ID: Final = re.compile(r"(?<=span )[0-9a-f]{16}\b")
 
 

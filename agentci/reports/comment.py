@@ -290,8 +290,9 @@ def _list_errored(
 
     def render(group: groups_and_totals.ReasonGroup, *, is_tight: bool) -> str:
         name = sections.format_group_name(group, write, several=several)
-        reason = truncate.join_first_and_last(check_text.split_lines(group.reason))
+        reason = check_text.join_error_lines(group.reason)
         if is_tight:
+            reason = reason.removeprefix(f"Evaluator `{group.evaluators[0]}` ")
             name, reason = f"**errored:** {name}", truncate.short(reason, MAX_ERROR)
         checks = group.format_checks(markdown_code, write, names=not is_tight)
         return f"- {name}: {markdown_prose(reason)} ({checks})\n"

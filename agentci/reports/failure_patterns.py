@@ -6,6 +6,7 @@ only numbers, and values that the user gave, are left out of a pattern. Anything
 in one of the cases gives it a different pattern, and reports show the numbers of each case.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -378,8 +379,14 @@ class NumberNotes:
         rest = self._numbers[start:]
         if all(each == self._numbers[0] for each in rest):
             return ""
-        ranges = tuple(map(format_range, zip(*rest, strict=True)))
-        return self._write([(each.label, each.common) for each in phrases], ranges)
+        # What differs within an id or a quoted text is no amount: a range says nothing about it.
+        columns = list(zip(*rest, strict=True))
+        ids = {each for each, is_id in zip(columns, _list_ids(phrases), strict=True) if is_id}
+        shown = tuple(
+            truncate.ELLIPSIS if each in ids and len({*each}) > 1 else format_range(each)
+            for each in columns
+        )
+        return self._write([(each.label, each.common) for each in phrases], shown)
 
     def _write(self, texts: Sequence[tuple[str, tuple[str, ...]]], numbers: Sequence[str]) -> str:
         shown: list[str] = []
@@ -388,6 +395,19 @@ class NumberNotes:
             text = _excerpt(pieces, numbers[at : at + len(pieces) - 1], differing)
             shown.append(f"{truncate.end(label, _MAX_LABEL)} {text}".lstrip())
         return "; ".join(shown)
+
+
+def _list_ids(phrases: Sequence[Phrase]) -> Iterator[bool]:
+    """Yield for each number whether it is part of an id or of a quoted text."""
+    for phrase in phrases:
+        quotes = 0
+        for before, after in itertools.pairwise(phrase.pieces):
+            quotes += before.count('"')
+            yield bool(quotes % 2 or _ID_BEFORE.search(before) or _ID_AFTER.match(after))
+
+
+_ID_BEFORE: Final = re.compile(r"[\w'#/-]\Z")
+_ID_AFTER: Final = re.compile(r"[\w'#/-]")
 
 
 def format_range(numbers: Iterable[str]) -> str:

@@ -478,7 +478,7 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
     """Render ``- 16 more cases such as `a`: `tone`: `+ send_mail(to="x")` ``."""
     names = [each.result.evaluator.name for each in cause.checks]
     found = [] if cause.difference is None else [*cause.difference.list_parts()]
-    lines = found[0][1][:2] if found else ()
+    lines = _choose_excerpt(found[0][1]) if found else ()
     room = MAX_EXCERPT // max(1, len(lines))
     what = [markdown_code(truncate.short(each, room)) for each in lines]
     if not what:
@@ -487,6 +487,13 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
     which = f"{cases:,} more cases such as {example}" if cases > 1 else example
     evaluators = list_first_names(names, markdown_code)
     return f"- {which}: {evaluators}: {' '.join(what)}\n"
+
+
+def _choose_excerpt(lines: Sequence[str]) -> Sequence[str]:
+    """Choose two lines of a difference: the first of each sign, else the first ones."""
+    firsts = {each[0]: each for each in reversed(lines)}
+    chosen = [each for each in lines if each is firsts[each[0]]]
+    return (chosen if len(chosen) > 1 else lines)[:2]
 
 
 def _render_cause(cause: Cause, report: Report, report_url: str) -> str:

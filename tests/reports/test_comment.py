@@ -96,6 +96,12 @@ def test_cases_that_several_evaluators_lost_are_one_line() -> None:
         replace(TREND, evaluator="price", no_longer_evaluated=(other,)),
     )
     report = _compared(Comparison(baseline="b", evaluators=trends))
+    gone = "3 cases removed with 5 checks that passed: "
+    assert f"\n- **no longer evaluated:** {gone}`a`, `b`, `c`\n" in _render(report)
+    terminal = render_console(report, quiet=False, verbose=False, colour=False)
+    assert f"\n  {gone}a, b, c\n" in terminal
+    kept = tuple(make_result("passed", case=each, evaluator="brevity") for each in "abc")
+    report = replace(report, results=(*report.results, *kept))
     assert (
         "\n- **no longer evaluated:** `a`, `b`: 4 checks removed (`response_quality`, `tone`)\n"
         "- **no longer evaluated:** `price` 1 \N{RIGHTWARDS ARROW} removed: `c`\n"

@@ -290,6 +290,21 @@ def test_numbers_of_cases_without_a_name_are_ranges() -> None:
     )
 
 
+def test_ids_have_no_ranges() -> None:
+    """Also not where the same number stands alone."""
+    cases = [
+        _case(
+            _turn("x", "x"),
+            misses=[f'parcel GL-{n}-88 to {n}, track(id="no {n}") took {n - 4000} s'],
+            type="latency",
+        )
+        for n in range(4001, 4009)
+    ]
+    [others] = _others(*cases)
+    assert '(parcel GL-4003-88 to 4003, track(id="no 4003") took 3 s)' in others
+    assert others.endswith('… and 2 more (parcel GL-…-88 to …, track(id="no …") took 1 to 2 s)')
+
+
 def test_ids_that_the_user_gave_do_not_change_the_order() -> None:
     cases = []
     for order in ("1", "9"):
@@ -428,6 +443,25 @@ def test_crashes_on_the_same_line_are_joined_whatever_they_say_about_the_case() 
     assert next(iter(groups))[2] == reasons[0]
 
 
+def test_crash_shows_its_exception_in_little_room() -> None:
+    reason = (
+        "Evaluator `amounts_are_grounded` exited with code 1: Traceback (most recent call last):\n"
+        '  File "amounts.py", line 7, in <module>\n    parse(text)\n'
+        "ValueError: cannot parse amount in 'SPRING5'"
+    )
+    crashed = [
+        make_result("errored", case="e0", reason=reason),
+        make_result("errored", case="e1", evaluator="asks", reason="Evaluator `asks` sent nothing"),
+    ]
+    report = _report(*(_case(_turn(f"{n} {'word ' * 60}", PARCEL)) for n in "abcdefgh"))
+    text = text_of(CommentReport(), replace(report, results=(*report.results, *crashed)))
+    assert "- **errored:** `asks`: sent nothing (1 case: `e1`)\n" in text
+    assert (
+        "- **errored:** `response_quality`: "
+        "ValueError: cannot parse amount in 'SPRING5' (1 case: `e0`)\n"
+    ) in text
+
+
 def test_cases_with_the_same_failed_checks_are_counted_at_the_first_cause() -> None:
     cases = [
         _case(_turn(answer, PARCEL), evaluator=evaluator)
@@ -497,6 +531,16 @@ def test_largest_folded_causes_are_one_line_each() -> None:
         f"`response_quality`: `- Your parcel arrives today. The return is free.` `+ {answer}`"
         for cases, case, answer in ((7, "c17", "c"), (6, "c24", "d"), (5, "c30", "e"))
     ]
+
+
+def test_line_about_a_cause_shows_both_answers() -> None:
+    """Also if the expected one is longer than a line."""
+    expected = "The headphones can be returned within 30 days if nothing is missing. " * 2
+    answers = ["a"] * 5 + ["b"] * 4 + ["c"] * 3 + ["It costs 4.95 EUR."] * 2
+    text = text_of(CommentReport(), _report(*(_case(_turn(each, expected)) for each in answers)))
+    [line] = [each for each in text.split("\n") if each.startswith("- 2 more cases such as ")]
+    assert "`- The headphones can be returned within" in line
+    assert line.endswith(" `+ It costs 4.95 EUR.`")
 
 
 def test_replaced_tool_is_shown_behind_many_changed_calls() -> None:
