@@ -45,6 +45,7 @@ function joinCases(data) {
       name: used === 1 ? given.id : `${given.id}~${used}`,
       ...summaryOf(checks),
     };
+    joined.isNew = Boolean(given.state) && ![...checks, ...removed].some(({ before }) => before);
     joined.states = statesOf(joined);
     [joined.state] = joined.states;
     for (const check of checks) columns[check.column].checks.push(check);
@@ -55,10 +56,11 @@ function joinCases(data) {
 }
 
 /** All states of a case with a baseline, the worst first: a case may have several. */
-function statesOf({ state, checks, removed }) {
+function statesOf({ state, checks, removed, isNew }) {
   if (!state) return [];
   const found = new Set([state, ...[...checks, ...removed].map(({ turned }) => turned)]);
   if (checks.some(({ status }) => status === 'errored')) found.add('error');
+  if (isNew) found.add('new_case');
   // A check that passed when the baseline was made fails there with the evaluators of this run.
   if (state === 'new_failure' && !checks.some(({ turned }) => turned === state)) found.delete('still_failing');
   found.delete('');
@@ -81,7 +83,7 @@ function withOnly(each, evaluator) {
   const [checks, removed] = [each.checks, each.removed].map((all) => all.filter((check) => check.evaluator.name === evaluator));
   if (!checks.length && !removed.length) return null;
   const own = { ...each, ...summaryOf(checks), checks, removed, whole: each };
-  if (each.state && each.state !== 'new_case') own.states = statesOf({ ...own, state: 'same' });
+  if (each.state) own.states = statesOf({ ...own, state: each.isNew && own.status === 'failed' ? 'new_failure' : 'same' });
   [own.state] = own.states;
   return own;
 }
@@ -95,7 +97,7 @@ function changeOf({ status, score: now, before }) {
   if (status === 'failed' && (isGood || statusBefore === 'skipped')) turned = 'new_failure';
   else if (status === 'failed' && statusBefore === 'failed') turned = 'still_failing';
   else if (status === 'passed' && isBad) turned = 'fixed';
-  else if ((status === 'skipped' || status === 'errored') && isGood) turned = 'lost';
+  else if ((status === 'skipped' || status === 'errored') && isGood) turned = status === 'skipped' ? 'lost' : 'error';
   const known = now !== undefined && scoreBefore !== undefined && scoreBefore !== null;
   const change = known ? now - scoreBefore : null;
   if (status === 'passed' && isGood && change !== null && change <= -MIN_FALL) turned = 'lower_score';
@@ -113,7 +115,7 @@ const isMore = (name) => ({ amounts, before }) => before?.[name] !== undefined &
 
 const hasState = (state) => (each) => each.states.includes(state);
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
-const isWorse = (each) => ['new_failure', 'lost', 'lower_score'].some((state) => hasState(state)(each)) || changesBy(-1)(each);
+const isWorse = (each) => ['new_failure', 'lost', 'lower_score'].some((state) => hasState(state)(each)) || changesBy(-1)(each) || each.checks.some(({ turned }) => turned === 'error');
 
 /** By name: label, which cases it shows, the status whose colour it has, and its limits. */
 const FILTERS = {

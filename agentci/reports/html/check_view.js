@@ -44,7 +44,7 @@ function checkBox(each, check, findings, isChosen) {
       'h3',
       dot(status),
       make('code', evaluator.name),
-      STATE_LABELS[turned] ? pill(STATE_COLOURS[turned], STATE_LABELS[turned]) : null,
+      turned !== 'error' && STATE_LABELS[turned] ? pill(STATE_COLOURS[turned], STATE_LABELS[turned]) : null,
       evaluator.required ? null : pill('note', 'advisory'),
       make('span.num', scoreWord(check)),
     ),

@@ -142,7 +142,7 @@ function comparedRow(column) {
   ];
 }
 
-const COMPARED_FILTERS = ['worse', 'new', 'still', 'lost', 'better', 'fixed', 'all', 'answer', 'calls', 'slow', 'costly', 'dearer', 'added'];
+const COMPARED_FILTERS = ['worse', 'new', 'still', 'error', 'lost', 'better', 'fixed', 'all', 'answer', 'calls', 'slow', 'costly', 'dearer', 'added'];
 // How many cases a list shows, by its address: kept on the way back from a case.
 const shownAmount = new Map();
 

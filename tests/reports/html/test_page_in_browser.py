@@ -999,7 +999,7 @@ class TestOtherViews:
         page = show(conversation_report(tone_before=0.8), "#/compare")
         chips = dict(each.rsplit(" ", 1) for each in page.texts(".chip"))
         assert chips == {
-            "All cases": "7", "Worse": "3", "Better": "6", "No longer evaluated": "1",
+            "All cases": "7", "Worse": "3", "Better": "6", "Errors": "1",
             "New failures": "2", "Still failing": "1", "Fixed": "1",
             "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New cases": "1",
         }  # fmt: skip
@@ -1009,7 +1009,7 @@ class TestOtherViews:
         )
         for key, names in (
             ("worse", ["to_rome", "out_of_order"]),
-            ("lost", ["out_of_order"]),
+            ("error", ["out_of_order"]),
             ("calls", ["to_rome", "on_foot"]),
             ("answer", ["to_rome", "on_foot"]),
         ):

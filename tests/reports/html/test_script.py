@@ -183,7 +183,7 @@ def test_checks_are_joined_by_column() -> None:
     assert changes == [
         ["", 0],
         ["new_failure", pytest.approx(-0.4)],
-        ["lost", None],
+        ["error", None],
         ["still_failing", 0],
         ["fixed", None],
         ["", None],
@@ -229,14 +229,11 @@ def test_order_of_groups_is_not_that_of_cases() -> None:
             "labels": {
                 "new_failure": "New",
                 "error": "Error",
-                "lost": "Lost",
                 "still_failing": "Still",
             },
         },
     )
-    assert by_score[:8] == [
-        "New", "case 9", "Error", "Kettle", "Lost", "Kettle", "Still", "lamp"
-    ]  # fmt: skip
+    assert by_score[:6] == ["New", "case 9", "Error", "Kettle", "Still", "lamp"]
 
 
 def test_lower_score_that_passes_is_a_state() -> None:
@@ -291,6 +288,38 @@ def test_check_that_fails_only_with_new_evaluators_is_one_new_failure() -> None:
     case = {"id": "kettle", "state": "new_failure", "checks": checks}
     given = {**DATA, "cases": [case]}
     assert _evaluate("joinCases(given).cases[0].states", given) == ["new_failure"]
+
+
+@pytest.mark.parametrize(
+    ("status", "states"),
+    [
+        ("failed", ["new_failure", "new_case"]),
+        ("errored", ["error", "new_case"]),
+        ("passed", ["new_case"]),
+    ],
+)
+def test_case_that_the_baseline_lacks_is_new_whatever_its_status(
+    status: str, states: list[str]
+) -> None:
+    state = "new_case" if status == "passed" else states[0]
+    case = {"id": "kettle", "state": state, "checks": [_check(status, None)]}
+    given = {"data": {**DATA, "cases": [case]}, "wanted": ALL}
+    joined = "joinCases(given.data).cases[0]"
+    assert _evaluate(f"{joined}.states", given) == states
+    assert _evaluate(f"withOnly({joined}, 'tone').states", given) == states
+
+
+def test_case_of_the_baseline_with_a_new_evaluator_is_not_new() -> None:
+    checks = [_check("failed", 0.2), _check("passed", 1.0, 1, before=["passed", 1.0])]
+    case = {"id": "kettle", "state": "new_failure", "checks": checks}
+    assert _evaluate("joinCases(given).cases[0].states", {**DATA, "cases": [case]}) == [
+        "new_failure"
+    ]
+
+
+def test_check_with_an_error_is_not_also_no_longer_evaluated() -> None:
+    kettle = "joinCases(given.data).cases[2].states"
+    assert _evaluate(kettle, {"data": DATA}) == ["error", "lower_score"]
 
 
 def test_cases_are_sorted_by_increase_and_gain() -> None:
