@@ -20,7 +20,7 @@ function changesView() {
     ...errors.slice(0, MAX_LINES).map((each) => changeCard(each, { cases: alike(each).map(({ index }) => index), others: 'with the same errors' })),
   ];
   if (!cards.length && !rest.length) return null;
-  const more = DATA.more_causes + Math.max(0, errors.length - MAX_LINES);
+  const more = [...(DATA.more_causes ?? []).map((index) => CASES[index]), ...errors.slice(MAX_LINES)];
   return make(
     'section',
     { 'aria-labelledby': 'changes' },
@@ -30,8 +30,8 @@ function changesView() {
       make('span.quiet', HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
     ),
     make('div.changes', cards, rest.length ? restView(rest, known.slice(MAX_LINES)) : null),
-    more > 0
-      ? make('p.more', make('a.btn', { href: writeHash('/', { f: HAS_BASELINE ? 'new' : 'failed', group: 'cause' }) }, `${countOf(more, 'more cause')} of failures`))
+    more.length
+      ? make('details.fold.more', { ontoggle: ({ target }) => target.querySelector('.rest') ?? target.append(restView(more, [])) }, make('summary', `${countOf(more.length, 'more cause')} of failures`))
       : null,
   );
 }
@@ -148,7 +148,7 @@ function reasonView({ short, reason, evaluator }, run, first) {
  * differ, and how many more do; besides, what the tool answered if it failed.
  */
 function firstDifference({ missing, calls, answer, more }, run) {
-  const rows = missing ? [['Missing', missing]] : [];
+  const rows = missing ? [['Turns', missing]] : [];
   const { turns } = run;
   if (turns.every((turn) => turn.missing || turn.baseline === 'same')) rows.push(['Baseline', 'the same calls and answers']);
   const of = (number) => (turns.length > 1 ? ` (turn ${number})` : '');

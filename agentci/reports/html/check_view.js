@@ -30,7 +30,7 @@ function checkBox(each, check, findings, isChosen) {
   const known = misses.length ? [misses[0], check.reason] : [];
   const reasonsGiven = [status === 'failed' ? check.reason : '', reasoning].filter(Boolean);
   const texts = [...new Set(reasonsGiven)].filter((line) => !known.includes(line));
-  const passed = hits.length && list(hits.map(prose), 'hits');
+  const passed = hits.length ? list(hits.map(prose), 'hits') : null;
   const isUnchanged = status === 'passed' && !turned && !misses.length && (!check.change || Math.abs(check.change) < MIN_CHANGE);
   const summary = make(
     'p.small',
@@ -65,7 +65,7 @@ function checkBox(each, check, findings, isChosen) {
         Duration: check.seconds ? `${number(check.seconds)} s${check.cached ? ' (cached)' : ''}` : check.cached ? 'cached' : '',
         Weight: evaluator.weight === 1 ? '' : number(evaluator.weight),
         'Check ID': check.id,
-        'Run again': make('code', command('run', evaluator.config, '--only', evaluator.name)),
+        'Run again': make('code', command('run', evaluator.config, '--only', evaluator.name, ...(each.id ? ['--case', each.id] : []))),
       }),
       findings.details ? make('pre', { tabindex: 0 }, plain(JSON.stringify(findings.details, null, 2))) : null,
     ),

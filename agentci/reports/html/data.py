@@ -218,7 +218,7 @@ class PageData:
                 for group in causes.new[:shown]
             ],
             "reasons": [each.heading for each in self._reasons.values()],
-            "more_causes": len(causes.new[shown:]),
+            "more_causes": [places[id(group[0])] for group in causes.new[shown:]],
             "lost": _describe_lost(causes.lost, len(_list_gone_cases(report, self._removed))),
             "recorded": self._recorded,
             "metrics": to_builtins(summarize_metrics(report)),

@@ -364,12 +364,12 @@ def _make_long_turn(number: int, is_now: bool) -> TurnContent:
     )
 
 
-def wide_report(evaluators: int, cases: int = 60) -> Report:
+def wide_report(evaluators: int, cases: int = 60, score: float = 0.5) -> Report:
     """A report with many evaluators, of which every other one fails with one of three reasons."""
     results = [
         make_result(
             "failed" if (case + number) % 2 else "passed",
-            0.5,
+            score,
             case=f"case {case}",
             evaluator=f"evaluator_{number}",
             misses=[f"reason {'abc'[case % 3]}"],

@@ -199,7 +199,13 @@ class TestOverview:
         results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
         page = show(make_report(results))
         assert len(page.texts(".change")) == cards
-        assert page.texts(".more .btn") == [f"{2 * evaluators - cards} more causes of failures"]
+        more = 2 * evaluators - cards
+        assert page.texts(".more summary") == [f"{more} more causes of failures"]
+        page.run("document.querySelector('.more summary').click()")
+        page.wait("document.querySelector('.more .rest') !== null")
+        carded = page.texts(".change .name")
+        listed = [each.split("\n")[1] for each in page.texts(".more .rest a")]
+        assert len({*carded, *listed}) == cards + more == 2 * evaluators
 
     def test_cases_that_need_attention_are_listed_first(self, show: Show) -> None:
         assert _rows(show(conversation_report())) == [
@@ -473,6 +479,35 @@ class TestOverview:
             "(document.querySelector('.matrix thead .pill'))"
         )
 
+    def test_table_of_seven_evaluators_and_all_amounts_fits_a_laptop(self, show: Show) -> None:
+        chunks = Chunks()
+        content = chunks.append(encode_content(make_run("No.", "Paris")))
+        report = wide_report(7, cases=20, score=0.63)
+        results = [
+            replace(each, case=replace(each.case, content=content)) for each in report.results
+        ]
+        before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
+        contents = StoredContents(chunks=chunks, redact=lambda content: content)
+        report = replace(
+            compared(report), results=tuple(results), baseline=before, contents=contents
+        )
+        # A scroll bar takes 15 of 1,400 pixels.
+        page = show(report, width=1385)
+        assert page.texts(".matrix thead .amount") == ["Latency", "Tokens", "Cost"]
+        assert (
+            page.run(
+                "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)"
+                "(document.querySelector('.scroll'))"
+            )
+            <= 0
+        )
+        assert page.texts(".cell small")[0] == "\u25bc0.37"
+        assert not page.run(
+            "[...document.querySelectorAll('.cell small')].filter((each) =>"
+            " each.getBoundingClientRect().right >"
+            " each.parentElement.getBoundingClientRect().right - 2).length"
+        )
+
     def test_phone_says_how_many_evaluators_it_shows(self, show: Show) -> None:
         page = show(wide_report(7, cases=61), width=390)
         names = [each.replace("\u200b", "") for each in page.texts(".matrix thead button")]
@@ -515,7 +550,7 @@ class TestOverview:
         assert page.texts(".change .first dd")[1] == "There is no flight to Rome."
         page = show(replace(report, baseline={}, comparison=None))
         labels = page.texts(".change:first-of-type .first dt")
-        assert labels == ["Missing", call, expected, "This run"]
+        assert labels == ["Turns", call, expected, "This run"]
 
     def test_card_of_an_unchanged_run_shows_what_is_expected(self, show: Show) -> None:
         """Its check fails for another reason than what the agent did."""
@@ -838,6 +873,12 @@ class TestCase:
         page = show(conversation_report(), "#/case/to_rome?check=tone")
         assert page.texts(".check h3 code") == ["response_quality", "tone"]
         assert page.texts(".misses li") == ["turn 1: the wrong city"]
+        [details] = page.run(
+            "[...document.querySelectorAll('.check.passed details')]"
+            ".map((each) => each.textContent)"
+        )
+        assert details.startswith("Detailscode")
+        assert "--only tone --case to_rome" in details
         assert page.run("document.querySelector('.check.chosen').dataset.check") == "tone"
 
     def test_leaves_of_arguments_are_marked(self, show: Show) -> None:
