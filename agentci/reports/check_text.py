@@ -105,6 +105,9 @@ def list_findings(result: CheckResult, *, quotes: bool = True) -> tuple[str, ...
 # What metrics with an expected answer or expected calls write about a turn.
 _QUOTED_SIDES: Final = re.compile(r"^(turn \d+): expected .*$", re.DOTALL)
 CALLS_DIFFER: Final = ": the tool calls differ"
+_ANSWER_DIFFERS: Final = ": the answer differs"
+# They say no more than a difference does.
+NO_REASONS: Final = (CALLS_DIFFER, _ANSWER_DIFFERS)
 
 
 def shorten_quotes(text: str, result: CheckResult) -> str:
@@ -112,7 +115,7 @@ def shorten_quotes(text: str, result: CheckResult) -> str:
     if result.evaluator.type != "builtin" or result.judgement is None:
         return text
     calls = tool_calls.find_unmatched_turns(result.judgement.details)
-    return _QUOTED_SIDES.sub(rf"\1{CALLS_DIFFER if calls else ': the answer differs'}", text)
+    return _QUOTED_SIDES.sub(rf"\1{CALLS_DIFFER if calls else _ANSWER_DIFFERS}", text)
 
 
 def format_reason(result: CheckResult) -> str:

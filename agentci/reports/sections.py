@@ -30,7 +30,7 @@ from agentci.reports.changed_checks import (
     list_lower_scores,
     list_skipped,
 )
-from agentci.reports.check_text import MAX_REASON, format_requirement
+from agentci.reports.check_text import MAX_REASON, NO_REASONS, format_requirement
 from agentci.reports.comparison import ADVISORY, describe_change
 from agentci.reports.differences import RunDifference
 from agentci.reports.failures import NEW_TITLE, Cause, Causes, FailedCheck, list_causes
@@ -475,14 +475,24 @@ def _list_lost(
 
 
 def _render_line(cause: Cause, cases: int, report_url: str) -> str:
-    """Render ``- 16 more cases such as `a`: `tone`: `+ send_mail(to="x")` ``."""
+    """Render ``- 16 more cases such as `a`: `tone`: `+ send_mail(to="x")` ``.
+
+    The start of an answer may not show what is wrong with it, so the reason is before it.
+    """
     names = [each.result.evaluator.name for each in cause.checks]
     found = [] if cause.difference is None else [*cause.difference.list_parts()]
     lines = _choose_excerpt(found[0][1]) if found else ()
     room = MAX_EXCERPT // max(1, len(lines))
     what = [markdown_code(truncate.short(each, room)) for each in lines]
+    reason = cause.checks[0].reason
     if not what:
-        what = [markdown_prose(truncate.short(cause.checks[0].reason, MAX_EXCERPT))]
+        what = [markdown_prose(truncate.short(reason, MAX_EXCERPT))]
+    elif (
+        reason
+        and not reason.endswith(NO_REASONS)
+        and not (cause.difference and cause.difference.calls)
+    ):
+        what.insert(0, f"{markdown_prose(truncate.short(reason, MAX_EXCERPT // 2))}:")
     example = format_case_link(cause.case.summary.id, report_url)
     which = f"{cases:,} more cases such as {example}" if cases > 1 else example
     evaluators = list_first_names(names, markdown_code)

@@ -528,7 +528,7 @@ def test_largest_folded_causes_are_one_line_each() -> None:
     lines = [line for line in shown.splitlines() if " cases such as " in line]
     assert lines == [
         f"- {cases} more cases such as [`{case}`](https://pages.example/r.html#/case/{case}): "
-        f"`response_quality`: `- Your parcel arrives today. The return is free.` `+ {answer}`"
+        f"`response_quality`: {FIXED}: `- {PARCEL}` `+ {answer}`"
         for cases, case, answer in ((7, "c17", "c"), (6, "c24", "d"), (5, "c30", "e"))
     ]
 
@@ -537,9 +537,10 @@ def test_line_about_a_cause_shows_both_answers() -> None:
     """Also if the expected one is longer than a line."""
     expected = "The headphones can be returned within 30 days if nothing is missing. " * 2
     answers = ["a"] * 5 + ["b"] * 4 + ["c"] * 3 + ["It costs 4.95 EUR."] * 2
-    text = text_of(CommentReport(), _report(*(_case(_turn(each, expected)) for each in answers)))
+    cases = (_case(_turn(each, expected), misses=["no tool returned 4.95"]) for each in answers)
+    text = text_of(CommentReport(), _report(*cases))
     [line] = [each for each in text.split("\n") if each.startswith("- 2 more cases such as ")]
-    assert "`- The headphones can be returned within" in line
+    assert "`: no tool returned 4.95: `- The headphones can be returned within" in line
     assert line.endswith(" `+ It costs 4.95 EUR.`")
 
 
