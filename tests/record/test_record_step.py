@@ -137,6 +137,17 @@ def test_failing_agent_fails_the_gate_although_its_turn_is_complete(workspace: P
     assert "case weather: the command exited with code 7" in step.summary
 
 
+@pytest.mark.usefixtures("model")
+def test_crash_of_all_cases_is_reported_if_there_is_an_earlier_recording(workspace: Path) -> None:
+    assert run_step(workspace, record=RECORD, cases="cases.jsonl").code == 0
+    crash = f"{sys.executable} -c 'import no_such_module'"
+    step = run_step(workspace, record=crash, cases="cases.jsonl", replay="true")
+    assert (step.code, step.outputs["verdict"]) == (2, "invalid")
+    assert find_statuses(step) == {"weather": "errored", "thanks": "errored"}
+    assert "No module named 'no_such_module'" in step.summary
+    assert (workspace / "agentci-results" / "comment.md").is_file()
+
+
 def test_agent_without_model_calls_is_an_error_that_names_what_to_add(workspace: Path) -> None:
     step = run_step(workspace, record="true")
     assert (step.code, step.outputs["verdict"]) == (2, "invalid")

@@ -143,7 +143,8 @@ class Recording(Struct, frozen=True, kw_only=True):
 
     Attributes:
         file: with the traces, as shown to users.
-        has_traces: whether any run was recorded.
+        has_traces: whether a run was recorded, or the file has an earlier recording, instead of
+            which the cases that failed are evaluated.
         problems: cases that are not complete, and commands that failed.
     """
 
@@ -248,7 +249,7 @@ def make_recording(
     return Recording(
         file=name,
         cases=found,
-        has_traces=any(each.source for each in found),
+        has_traces=any(each.source for each in found) or path.path.is_file(),
         problems=(
             *(problem for _, listed in _list_problems(found) for problem in listed),
             *_find_ignored_inputs(found),
