@@ -321,8 +321,8 @@ def _find_other_work(turns: Sequence[PartialTurn], views: Sequence[SpanView]) ->
     known = [view for view in views if view.conventions]
     if known and not turns and all(view.kind in ("none", "other") for view in views):
         yield (
-            f"The trace has spans of {_find_producer(known).title}, but no call of a model or a "
-            "tool: it is no conversation, but other work, such as indexing; leave it out of "
+            f"The trace has spans of {_find_producer(known).title}, but none that agentci reads as "
+            "a call of a model or a tool; if it is other work, such as indexing, leave it out of "
             "`traces`, or select the others with `where`"
         )
 

@@ -42,9 +42,9 @@ def test_pipeline_without_a_model_call_is_named() -> None:
     )
     assert not found.turns
     assert found.not_captured == (
-        "The trace has spans of Haystack's tracing, but no call of a model or a tool: it is no "
-        "conversation, but other work, such as indexing; leave it out of `traces`, or select the "
-        "others with `where`"
+        "The trace has spans of Haystack's tracing, but none that agentci reads as a call of a "
+        "model or a tool; if it is other work, such as indexing, leave it out of `traces`, or "
+        "select the others with `where`"
     )
 
 
