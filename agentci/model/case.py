@@ -297,6 +297,6 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
         if self.missing_run_reason is not None:
             return self.missing_run_reason
         reason = self.not_captured
-        if not self.dialogue and not reason:
+        if not self.dialogue:
             reason = f"No agent turns found in trace `{self.trace_id}`; {CONVENTIONS_HINT}"
         return reason and f"{reason}; {hint_at_show(self.recording.file)}"

@@ -311,20 +311,8 @@ def explain_missing_content(
         _find_unread_parts(turns),
         _find_unplaced_runs(turns, unplaced),
         _find_unseen_calls(turns, uses),
-        _find_other_work(turns, views),
     )
     return next(found, "")
-
-
-def _find_other_work(turns: Sequence[PartialTurn], views: Sequence[SpanView]) -> Iterator[str]:
-    """Yield that spans of a framework are not those of a conversation, if none is."""
-    known = [view for view in views if view.conventions]
-    if known and not turns and all(view.kind in ("none", "other") for view in views):
-        yield (
-            f"The trace has spans of {_find_producer(known).title}, but none that agentci reads as "
-            "a call of a model or a tool; if it is other work, such as indexing, leave it out of "
-            "`traces`, or select the others with `where`"
-        )
 
 
 def _find_turns_without_content(

@@ -34,20 +34,6 @@ def reason(*spans: Any) -> str:
     return trace(*spans).not_captured
 
 
-def test_pipeline_without_a_model_call_is_named() -> None:
-    names = ("DocumentSplitter", "OpenAIDocumentEmbedder", "DocumentWriter")
-    found = trace(
-        span("p", {"haystack.pipeline.metadata": "{}"}),
-        *(span(name, {"haystack.component.type": name}, under="p") for name in names),
-    )
-    assert not found.turns
-    assert found.not_captured == (
-        "The trace has spans of Haystack's tracing, but none that agentci reads as a call of a "
-        "model or a tool; if it is other work, such as indexing, leave it out of `traces`, or "
-        "select the others with `where`"
-    )
-
-
 class TestToolsWithoutTheirParent:
     def test_tool_belongs_to_the_only_turn(self) -> None:
         assert names(agent("a"), asking(DONE), tool("t", "f", under="lost")) == [["f"]]
