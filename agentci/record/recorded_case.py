@@ -24,8 +24,8 @@ from agentci.model.values import Json, JsonObject, Place, Problem, replace
 from agentci.record.printed_answer import (
     describe_other_answers,
     describe_other_arguments,
-    list_marks,
 )
+from agentci.record.write_spans import list_marks
 from agentci.recordings.adk_eval_set import read_eval_set
 from agentci.recordings.json_documents import read_documents
 from agentci.recordings.registry import read_recording

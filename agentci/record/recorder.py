@@ -50,7 +50,6 @@ from agentci.record.printed_answer import (
     AnswerSource,
     describe_other_answer,
     read_printed,
-    set_printed_answer,
 )
 from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
 from agentci.record.recorded_case import (
@@ -71,7 +70,13 @@ from agentci.record.replay import (
     make_key_variables,
 )
 from agentci.record.request_file import format_requests, select_requests
-from agentci.record.write_spans import CaseStamp, mark_incomplete, mark_lines, write_turns
+from agentci.record.write_spans import (
+    CaseStamp,
+    mark_incomplete,
+    mark_lines,
+    set_printed_answer,
+    write_turns,
+)
 from agentci.recordings.telemetry import semconv
 
 INPUT_VARIABLE: Final = "AGENTCI_INPUT"
@@ -415,7 +420,7 @@ class _Recorder:
             "within another word"
         )
 
-    def _run_command(self, case: RecordCase, folder: str, streams: "_Streams") -> CommandEnd:
+    def _run_command(self, case: RecordCase, folder: str, streams: _Streams) -> CommandEnd:
         words = list(self._order.command)
         if case.input is not None:
             words = [word.replace(INPUT_PLACE, case.input) for word in words]

@@ -12,7 +12,8 @@ from agentci._util.files import make_folder, remove_path, write_file_atomically
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file
 from agentci.errors import InputError
 from agentci.record.apis.model_api import get_object, get_objects, parse_body
-from agentci.record.printed_answer import ANSWER_SOURCES, AnswerSource, list_marks
+from agentci.record.printed_answer import ANSWER_SOURCES, AnswerSource
+from agentci.record.write_spans import list_marks
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import name_failed_recording
 from agentci.recordings.telemetry import semconv

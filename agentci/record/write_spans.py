@@ -1,4 +1,4 @@
-"""Writes turns as spans in the GenAI conventions, as OTLP JSON."""
+"""Writes turns as spans in the GenAI conventions, as OTLP JSON, and adds attributes to spans."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.truncate import short
 from agentci.evaluators.agentevals.match_eval_case import digest_input
 from agentci.model.values import Json, JsonObject, replace
-from agentci.record.apis.model_api import get_object, get_objects, parse_body
+from agentci.record.apis.model_api import get_object, get_objects, get_text, parse_body
 from agentci.record.conversations import CallStep, RebuiltTurn
 from agentci.record.tool_errors import is_tool_error
 from agentci.recordings.otlp import SPAN_ID_BYTES, TRACE_ID_BYTES
@@ -114,6 +114,56 @@ def mark_lines(lines: Sequence[str], attributes: Mapping[str, str]) -> tuple[str
         return tuple(lines)
     documents = (parse_body(line.encode()) or {} for line in lines)
     return tuple(dumps_compact(stamp_resources(one, attributes)) for one in documents)
+
+
+def set_printed_answer(lines: Sequence[str], answer: str) -> tuple[str, ...]:
+    """Set what a command printed as the answer of the last trace in lines of OTLP JSON."""
+    documents = [parse_body(line.encode()) or {} for line in lines]
+    spans = [span for document in documents for span in _list_spans(document)]
+    known = {get_text(span, "spanId") for span in spans}
+    roots = [span for span in spans if get_text(span, "parentSpanId") not in known]
+    if not roots:
+        return tuple(lines)
+    last = max(roots, key=lambda span: int(str(span.get("startTimeUnixNano") or 0)))
+    chosen = get_text(last, "traceId"), get_text(last, "spanId")
+    added: Json = {"key": semconv.PRINTED_ANSWER, "value": {"stringValue": answer}}
+
+    def change(span: JsonObject) -> JsonObject:
+        if (get_text(span, "traceId"), get_text(span, "spanId")) != chosen:
+            return span
+        return {**span, "attributes": [*get_objects(span, "attributes"), added]}
+
+    return tuple(dumps_compact(_change_spans(document, change)) for document in documents)
+
+
+def list_marks(lines: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """List what a recording notes of the answers of its cases: warnings, and what they are."""
+    found: set[tuple[str, str]] = set()
+    for line in lines:
+        for batch in get_objects(parse_body(line.encode()) or {}, "resourceSpans"):
+            for each in get_objects(get_object(batch, "resource"), "attributes"):
+                if (key := get_text(each, "key")) in (semconv.WARNINGS, semconv.ANSWER_SOURCE):
+                    found.add((key, get_text(get_object(each, "value"), "stringValue")))
+    return frozenset(found)
+
+
+def _list_spans(document: JsonObject) -> Iterator[JsonObject]:
+    for batch in get_objects(document, "resourceSpans"):
+        for group in get_objects(batch, "scopeSpans"):
+            yield from get_objects(group, "spans")
+
+
+def _change_spans(document: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
+    if "resourceSpans" not in document:
+        return document
+    batches: list[Json] = []
+    for batch in get_objects(document, "resourceSpans"):
+        groups: list[Json] = [
+            {**group, "spans": [change(span) for span in get_objects(group, "spans")]}
+            for group in get_objects(batch, "scopeSpans")
+        ]
+        batches.append({**batch, "scopeSpans": groups})
+    return {**document, "resourceSpans": batches}
 
 
 def _make_question(stamp: CaseStamp, seed: bytes) -> Iterator[Json]:

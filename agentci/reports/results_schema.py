@@ -195,9 +195,7 @@ class BaselineRunJson(_Json, omit_defaults=True):
     latency_ms: Milliseconds | None = None
     tokens: TokenTotals | None = None
     cost_usd: float | None = None
-    priced: Annotated[
-        bool, _about("Whether the cost is not recorded, but computed from `prices`.")
-    ] = False
+    priced: Priced = False
 
 
 class CaseJson(_Json, kw_only=True, omit_defaults=True):
@@ -233,9 +231,7 @@ class CaseJson(_Json, kw_only=True, omit_defaults=True):
     latency_ms: Annotated[Milliseconds | None, _about("Of all turns.")] = None
     tokens: TokenTotals | None = None
     cost_usd: Annotated[Amount | None, _about("Of the agent.")] = None
-    priced: Annotated[
-        bool, _about("Whether the cost is not recorded, but computed from `prices`.")
-    ] = False
+    priced: Priced = False
     baseline: BaselineRunJson | None = None
     turn_count: Annotated[Count, _about("Number of recorded turns.")]
     turns: tuple[TurnContent, ...]
