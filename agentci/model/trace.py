@@ -10,6 +10,7 @@ from agentci.model.values import Json, JsonObject, Place
 # How warnings begin that a run is not what its eval case asks, or what the agent's users see.
 OTHER_QUESTION: Final = "the recorded run asks something else than its eval case"
 OTHER_OUTPUT: Final = "the command printed"
+PRINTED_KEY: Final = f"{OTHER_OUTPUT} a key, which is not in the recording"
 OTHER_TELEMETRY: Final = "the framework's telemetry has"
 
 

@@ -10,8 +10,9 @@ from typing import IO, Final, Literal, TypeAlias, TypeVar
 
 from agentci._util.text.escape import remove_control
 from agentci._util.text.json_text import dumps_compact
+from agentci._util.text.secrets import REMOVED_KEY
 from agentci._util.text.truncate import short
-from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, ToolCall
+from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY, ToolCall
 from agentci.model.values import Json
 from agentci.record.apis.model_api import parse_body
 
@@ -37,6 +38,13 @@ _TOKEN_CHARACTERS: Final = re.compile(
 )
 _LINK_TARGET: Final = re.compile(r"\]\([^)\s]*\)")
 _FENCE: Final = re.compile(r"^\s*```.*$", re.MULTILINE)
+# What differs from run to run: ids, addresses, times, durations, temporary files.
+_VOLATILE: Final = re.compile(
+    r"""[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b0x[0-9a-f]+|\b(?=[a-z]*\d)[0-9a-f]{8,}\b"""
+    r"""|\b\d{4}-\d\d-\d\d(?!\d)|(?<!\d)\d\d?:\d\d(?::\d\d(?:\.\d+)?)?\b"""
+    r"""|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds?|minutes?)\b|/(?:tmp|var/folders)/[^\s'"`]+""",
+    re.IGNORECASE,
+)
 _BORDER: Final = re.compile(r"[\u2500-\u257f|]")
 
 
@@ -58,13 +66,69 @@ def describe_other_answer(printed: str, answers: Sequence[str]) -> str:
     Args:
         answers: of the turns.
     """
-    shown = [line for line in printed.splitlines() if not _LOG_LINE.match(line)]
-    text = " ".join(" ".join(shown).split())
+    text = " ".join(_list_lines(printed))
     if not text or not answers or any(contains_answer(printed, each) for each in answers):
         return ""
     answer = " ".join(answers[-1].split())
     found, expected = show_difference(text, answer)
     return f"{OTHER_OUTPUT} `{found}`, not the model's answer `{expected}`, which is evaluated"
+
+
+def _list_lines(printed: str) -> list[str]:
+    """Return what was printed by line, without logs and empty lines."""
+    lines = (" ".join(line.split()) for line in printed.splitlines() if not _LOG_LINE.match(line))
+    return list(filter(None, lines))
+
+
+def describe_changed_output(printed: str, recorded: str, answers: Sequence[str]) -> str:
+    """Describe that a command printed something else than when it was recorded; else empty.
+
+    The order of lines, and times and ids outside the answers, differ from run to run.
+
+    Args:
+        recorded: what it printed then.
+        answers: of the turns, equal in both runs.
+    """
+    known = " ".join(answers)
+    new, old = _list_lines(printed), _list_lines(recorded)
+    added, removed = _find_added(new, old, known), _find_added(old, new, known)
+    if not added and not removed:
+        return ""
+    found, expected = show_difference(added, removed)
+    if not added:
+        return f"{OTHER_OUTPUT} `{expected}` only when it was recorded"
+    then = f"`{expected}`" if removed else "nothing in its place"
+    return f"{OTHER_OUTPUT} `{found}`, and {then} when it was recorded"
+
+
+def _find_added(lines: Sequence[str], others: Sequence[str], known: str) -> str:
+    """Return the lines that are not among others, joined.
+
+    Args:
+        known: text whose times and ids count.
+    """
+
+    def fold(line: str) -> str:
+        return _VOLATILE.sub(lambda found: found[0] if found[0] in known else "#", line)
+
+    left = Counter(map(fold, others))
+    added = []
+    for line in lines:
+        folded = fold(line)
+        if left[folded]:
+            left[folded] -= 1
+        else:
+            added.append(line)
+    return " ".join(added)
+
+
+def describe_printed_key(printed: str) -> str:
+    """Describe that a command printed a key, which has been removed; else empty."""
+    line = next((line for line in printed.splitlines() if REMOVED_KEY in line), "")
+    if not line:
+        return ""
+    start = max(0, line.index(REMOVED_KEY) - MAX_SHOWN // 2)
+    return f"{PRINTED_KEY}: `{short(line[start:].strip(), MAX_SHOWN)}`"
 
 
 def show_difference(one: str, other: str) -> tuple[str, str]:

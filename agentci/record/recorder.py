@@ -48,7 +48,9 @@ from agentci.record.otlp_receiver import (
 from agentci.record.printed_answer import (
     MAX_PRINTED_BYTES,
     AnswerSource,
+    describe_changed_output,
     describe_other_answer,
+    describe_printed_key,
     read_printed,
 )
 from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
@@ -69,7 +71,7 @@ from agentci.record.replay import (
     find_unset_keys,
     make_key_variables,
 )
-from agentci.record.request_file import format_requests, select_requests
+from agentci.record.request_file import format_requests, make_file_name, select_requests
 from agentci.record.write_spans import (
     CaseStamp,
     mark_incomplete,
@@ -518,6 +520,7 @@ class _Recorder:
         if missing:
             reason, summary = missing, replace(summary, missing=missing)
         reason = not_started or reason
+        kept = printed if self._order.answers.get(case.id) is None else None
         is_fault = misses[0].startswith(REPEATED) if misses else not failure and end.code
         incomplete = _format_incomplete(reason, is_fault=bool(is_fault)) if reason else ""
         if incomplete:
@@ -532,7 +535,7 @@ class _Recorder:
             end=end,
             model_calls=len(exchanges),
             other_requests=tuple(dict.fromkeys(f"{o.method} {o.path}" for o in others)),
-            requests=format_requests(requests) if requests else "",
+            requests=format_requests(requests, kept) if requests else "",
             misses=misses,
             failure=failure,
             unrecorded=find_unrecorded_service(
@@ -570,13 +573,17 @@ class _Recorder:
         source, answer, missing = self._order.answers.get(case), "", ""
         if choice is None:
             return tuple(lines), "", ()
+        answers = choice.summary.answers
         if source == "stdout":
             missing = _find_missing_answer(printed)
             lines = lines if missing else set_printed_answer(lines, (printed or "").strip())
         elif source is None:
-            other = describe_other_answer(printed or "", choice.summary.answers)
-            answer = other or choice.other_answer
-        warnings = tuple(filter(None, (answer, choice.other_arguments)))
+            answer = describe_other_answer(printed or "", answers) or choice.other_answer
+            recorded = (self._order.recorded or {}).get(make_file_name(case))
+            if not answer and printed is not None and recorded and recorded.printed is not None:
+                answer = describe_changed_output(printed, recorded.printed, answers)
+        key = describe_printed_key(printed or "")
+        warnings = tuple(filter(None, (key, answer, choice.other_arguments)))
         marks = {semconv.ANSWER_SOURCE: source or "", semconv.WARNINGS: "\n".join(warnings)}
         marked = mark_lines(lines, {name: text for name, text in marks.items() if text})
         return marked, missing, warnings

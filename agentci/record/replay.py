@@ -5,7 +5,7 @@ import json
 import re
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -34,6 +34,7 @@ from agentci.record.redaction import RecordingRedactor
 from agentci.record.request_file import (
     LIST_FIELDS,
     RecordedRequest,
+    RecordedRequests,
     list_request_files,
     make_file_name,
     parse_requests,
@@ -173,12 +174,17 @@ class RepeatedRequest(NamedTuple):
 
 
 class ReplayedCase:
-    """The recorded requests of a case, found by their content."""
+    """The recorded requests of a case, found by their content.
 
-    def __init__(self, requests: Sequence[RecordedRequest]) -> None:
-        self.requests = requests
+    Attributes:
+        printed: see ``RecordedRequests``.
+    """
+
+    def __init__(self, recorded: RecordedRequests) -> None:
+        self.requests = recorded.requests
+        self.printed = recorded.printed
         self._by_key: defaultdict[str, list[RecordedRequest]] = defaultdict(list)
-        for each in requests:
+        for each in self.requests:
             self._by_key[make_request_key(each)].append(each)
         self._sent: Counter[str] = Counter()
 

@@ -30,6 +30,8 @@ SUFFIX: Final = ".json"
 # Limit for all requests of a file, in full: more than a long conversation has.
 MAX_WHOLE_BYTES: Final = 1024**3
 MAX_NAME: Final = 200
+# More than people read of what a command prints.
+MAX_PRINTED: Final = 64 * 1024
 # Windows has no files of these names, whatever their suffix.
 _RESERVED_NAMES: Final = frozenset(
     {"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)}
@@ -53,6 +55,17 @@ class RecordedRequest(Struct, frozen=True, kw_only=True):
     path: str
     body: JsonObject
     response: JsonObject
+
+
+class RecordedRequests(Struct, frozen=True, kw_only=True):
+    """The file of a case.
+
+    Attributes:
+        printed: what the command printed to stdout; None if that is not known.
+    """
+
+    requests: tuple[RecordedRequest, ...]
+    printed: str | None = None
 
 
 def make_file_name(case: str) -> str:
@@ -86,8 +99,12 @@ def select_requests(
     )
 
 
-def format_requests(found: Sequence[RecordedRequest]) -> str:
-    """Format the file of a case."""
+def format_requests(found: Sequence[RecordedRequest], printed: str | None = None) -> str:
+    """Format the file of a case.
+
+    Args:
+        printed: what its command printed; left out if it is long.
+    """
     listed: list[Json] = []
     for number, each in enumerate(found):
         base = _find_base(found[:number], each)
@@ -97,7 +114,10 @@ def format_requests(found: Sequence[RecordedRequest]) -> str:
         else:
             entry |= {"continues": base, **_make_difference(found[base].body, each.body)}
         listed.append({**entry, "response": each.response})
-    content = {"format": FORMAT, "version": VERSION, "exchanges": listed}
+    content: dict[str, Json] = {"format": FORMAT, "version": VERSION}
+    if printed is not None and len(printed) <= MAX_PRINTED:
+        content["printed"] = printed
+    content["exchanges"] = listed
     text = json.dumps(content, indent=1, ensure_ascii=False)
     return _NUMBERS.sub(lambda found: f"[{_LINE_ENDS.sub(' ', found[1])}]", text) + "\n"
 
@@ -137,7 +157,7 @@ def _make_difference(before: JsonObject, body: JsonObject) -> dict[str, Json]:
     return {"request": changed} | ({"without": missing} if missing else {})
 
 
-def parse_requests(data: bytes, *, file: str) -> tuple[RecordedRequest, ...]:
+def parse_requests(data: bytes, *, file: str) -> RecordedRequests:
     """Parse the file of a case.
 
     Raises:
@@ -168,7 +188,10 @@ def parse_requests(data: bytes, *, file: str) -> tuple[RecordedRequest, ...]:
             message = f"the requests are larger than {MAX_WHOLE_BYTES // 1024**2} MiB"
             hint = "each one counts with all that it continues; record fewer or shorter runs"
             raise InputError.from_message(message, place=place, hint=hint)
-    return tuple(found)
+    printed = content.get("printed")
+    return RecordedRequests(
+        requests=tuple(found), printed=printed if isinstance(printed, str) else None
+    )
 
 
 def _parse_entry(entry: JsonObject, before: JsonObject) -> RecordedRequest:

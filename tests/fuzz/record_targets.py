@@ -152,7 +152,7 @@ def load_exchanges(data: bytes) -> None:
         summarize_lines(write_turns(turns, STAMP, seed=b"", redact=lambda value: value))
         requests = select_requests(exchanges, lambda value: value)
         written = format_requests(requests).encode("utf-8", "replace")
-        assert len(parse_requests(written, file="f")) == len(requests)
+        assert len(parse_requests(written, file="f").requests) == len(requests)
 
 
 def load_export(data: bytes) -> None:
@@ -176,7 +176,8 @@ def load_export(data: bytes) -> None:
 
 def load_request_file(data: bytes) -> None:
     """Read a file of requests."""
-    format_requests(parse_requests(data, file="f"))
+    parsed = parse_requests(data, file="f")
+    format_requests(parsed.requests, parsed.printed)
 
 
 def load_cases(data: bytes) -> None:

@@ -70,4 +70,4 @@ def test_requests_that_repeat_each_other_have_a_size_limit() -> None:
     with pytest.raises(InputError, match="the requests are larger than 1024 MiB"):
         parse_requests(json.dumps(content).encode(), file="run.json")
     content["exchanges"] = [first, *others[:100]]
-    assert len(parse_requests(json.dumps(content).encode(), file="run.json")) == 101
+    assert len(parse_requests(json.dumps(content).encode(), file="run.json").requests) == 101

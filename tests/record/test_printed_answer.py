@@ -11,6 +11,7 @@ from agentci.model.values import Json
 from agentci.record.printed_answer import (
     MAX_PRINTED_BYTES,
     contains_answer,
+    describe_changed_output,
     describe_other_answer,
     describe_other_answers,
     describe_other_arguments,
@@ -191,6 +192,79 @@ def test_other_printed_answer_is_a_warning_of_record_and_of_the_gate(
         ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
         assert (ran.code, "warning" in ran.err) == (0, False)
     assert "the command printed" not in run_agentci(["run"], cwd=tmp_path).out
+
+
+@pytest.mark.parametrize(
+    ("changed", "warning"),
+    [
+        (
+            "f'It is false that: {text}'",
+            "`It is false that: It is sunny in Oslo.`, and `It is sunny in Oslo.` when it was",
+        ),
+        ("text.upper()", "`IT IS SUNNY IN OSLO.`, and `It is sunny in Oslo.` when it was recorded"),
+        ("f'{text}\\nBook now!'", "`Book now!`, and nothing in its place when it was recorded"),
+        ("''", "`It is sunny in Oslo.` only when it was recorded"),
+    ],
+)
+def test_output_that_changed_since_the_recording_is_a_warning_of_a_replay(
+    changed: str, warning: str, tmp_path: Path, model: MockModel
+) -> None:
+    program = make_project(tmp_path)
+    assert (
+        record(tmp_path, model, "chat", "{input}", options=CASES, program=program).err.count(
+            "warning"
+        )
+        == 0
+    )
+    change_agent(tmp_path, changed)
+    options = (*CASES, "--replay")
+    ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
+    assert f"warning: case oslo: the command printed {warning}" in ran.err
+    assert f"the command printed {warning}" in " ".join(
+        run_agentci(["run"], cwd=tmp_path).out.split()
+    )
+    assert record(tmp_path, model, "chat", "{input}", options=CASES, program=program).code == 0
+    ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
+    assert "warning" not in ran.err
+
+
+def test_printed_key_is_a_secret(tmp_path: Path, model: MockModel) -> None:
+    changed = "text + ' ' + __import__('os').environ['AGENT_KEY']"
+    program = make_project(tmp_path, changed=changed)
+    with (tmp_path / "agentci.yaml").open("a") as config:
+        config.write("checks: [no_secrets]\n")
+    for choice in (list[str](), ["--replay"], ["--answer", "model"]):
+        options = [*CASES, *choice]
+        ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
+        warning = (
+            "the command printed a key, which is not in the recording: `It is sunny in Oslo. ["
+        )
+        assert f"warning: case oslo: {warning}key removed]`; print no keys" in ran.err
+        ran = run_agentci(["run"], cwd=tmp_path)
+        assert ran.code == 1
+        assert "what the command printed has a secret" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("printed", "is_same"),
+    [
+        ("Sunny\nINFO ended\nTook 2.5 s, id 0b2f7a9c1d", True),
+        ("Took 1.5 s, id 1b2f7a9c1d\n\n Sunny ", True),
+        ("Sunny\nTook 1.5 s, id 1b2f7a9c1d, 2 tools", False),
+        ("Sunny\nSunny\nTook 1.5 s, id 1b2f7a9c1d", False),
+    ],
+)
+def test_order_of_lines_logs_times_and_ids_may_change(printed: str, *, is_same: bool) -> None:
+    recorded = "INFO started\nSunny\nTook 1.5 s, id 1b2f7a9c1d"
+    assert (describe_changed_output(printed, recorded, ["Sunny"]) == "") == is_same
+
+
+def test_times_of_answers_may_not_change() -> None:
+    answer = '{"opens": "2026-01-02", "hours": 8}'
+    found = describe_changed_output("from 2026-01-03", "from 2026-01-02", [answer])
+    assert found == (
+        "the command printed `from 2026-01-03`, and `from 2026-01-02` when it was recorded"
+    )
 
 
 @pytest.mark.parametrize("api", ["chat", "gemini"])

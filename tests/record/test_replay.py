@@ -236,7 +236,7 @@ def test_file_has_only_the_new_part_of_each_request() -> None:
     third = {"model": "b", "messages": [{"c": 3}]}
     requests = tuple(map(make_request, (first, second, third, {})))
     text = format_requests(requests)
-    assert parse_requests(text.encode(), file="f") == requests
+    assert parse_requests(text.encode(), file="f").requests == requests
     listed = json.loads(text)["exchanges"][1]
     assert listed["continues"] == 0
     assert listed["request"] == {"model": "b", "messages": [{"c": 2}], "new": 1}
@@ -605,7 +605,7 @@ def test_replay_of_equal_runs_changes_no_file(gated: Path, jobs: str) -> None:
     program = gated / "agent.py"
     program.write_text(
         f"import sys\nsys.path.insert(0, {str(AGENT.parent)!r})\nimport http_agent\n"
-        "history = []\nhttp_agent.answer('chat', sys.stdin.read(), history)\n"
+        "history = []\nprint(http_agent.answer('chat', sys.stdin.read(), history))\n"
         "if http_agent.os.environ['AGENTCI_CASE'] == 'b': "
         "http_agent.answer('chat', 'Second', history)\n"
     )

@@ -26,7 +26,7 @@ from agentci._util.workspace import (
 )
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
-from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY
+from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY
 from agentci.model.values import Problem, hint_at_show, replace
 from agentci.record.otlp_receiver import TOO_MANY_SPANS
 from agentci.record.printed_answer import AnswerSource
@@ -104,8 +104,10 @@ NO_INPUT_HINT: Final = (
 NO_ANSWER_HINT: Final = "check that the agent ends with an answer of the model"
 ONE_CASE_HINT: Final = "with --case ID, a recording keeps its other cases"
 ANSWER_HINT: Final = (
-    "--answer stdout records what the command prints, --answer model drops this warning"
+    "--answer stdout records what the command prints, --answer model drops this warning; a "
+    "recording without --replay expects it from then on"
 )
+KEY_HINT: Final = "print no keys"
 PRINT_HINT: Final = "print only the answer, or leave out --answer stdout"
 FEWER_CASES_HINT: Final = "record fewer cases at once"
 
@@ -567,10 +569,11 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
 
 def _find_other_values(found: Sequence[RecordedCase]) -> Iterator[Problem]:
     """Yield the first warning of each kind about answers and arguments, with the other cases."""
-    for start, hint in ((OTHER_OUTPUT, ANSWER_HINT), (OTHER_TELEMETRY, None)):
-        warned = [
-            (each.case, text) for each in found for text in each.warnings if text.startswith(start)
-        ]
+    listed = [(each.case, text) for each in found for text in each.warnings]
+    hints = ((PRINTED_KEY, KEY_HINT), (OTHER_OUTPUT, ANSWER_HINT), (OTHER_TELEMETRY, None))
+    for start, hint in hints:
+        warned = [(case, text) for case, text in listed if text.startswith(start)]
+        listed = [each for each in listed if each not in warned]
         if warned:
             case, text = warned[0]
             more = f" ({format_count(len(warned) - 1, 'more warning')})" if len(warned) > 1 else ""

@@ -198,7 +198,7 @@ def _show_requests(path: ResolvedPath, file: str, options: ShowOptions) -> str:
     from agentci.record.request_file import parse_requests  # noqa: PLC0415 (rarely used)
 
     data = read_file(path, name=file, limit_bytes=MAX_RECORDING_BYTES)
-    names = [f"{each.method} {each.path}" for each in parse_requests(data, file=file)]
+    names = [f"{each.method} {each.path}" for each in parse_requests(data, file=file).requests]
     if options.as_json:
         return render_requests_json(file, names)
     return render_requests_text(file, names)

@@ -26,6 +26,7 @@ from agentci.evaluators.checks.check import (
     make_finding,
 )
 from agentci.model.case import Case
+from agentci.model.trace import PRINTED_KEY
 from agentci.model.values import Json
 
 
@@ -180,6 +181,11 @@ class NoSecrets:
                 ("an intermediate answer", text)
                 for turn in list_turns(case.trace)
                 for text in turn.intermediate_texts
+            ]
+            searched += [
+                ("what the command printed", warning)
+                for warning in case.trace.warnings
+                if warning.startswith(PRINTED_KEY)
             ]
         misses = dict.fromkeys(
             f"{place} has a secret: {rule}"
