@@ -34,8 +34,8 @@ class Convention(Struct, frozen=True, kw_only=True):
             recognised as one of the convention.
         scopes: so is a span of one of these instrumentation scopes; a name that ends with a dot is
             a prefix.
-        read_attributes: the attributes that the reader uses besides ``attributes``, as all others
-            are dropped; None for all with ``prefixes``.
+        read_attributes: the attributes that the reader uses besides ``attributes`` and
+            ``session``, as all others are dropped; None keeps all with ``prefixes``.
         session: attributes that hold the id of a conversation.
         messages: attributes that hold whole messages, which are not read if they are too long.
         model_output: those that hold, as JSON, what a model returned.
