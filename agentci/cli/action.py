@@ -144,8 +144,6 @@ def _record_and_run(
     if session.services.interruption.is_requested():
         publish_input_problems(recording.problems, session)
         return recording.exit_code
-    if not recording.has_traces:
-        return publish_input_problems(recording.problems, session)
     traces = settings.traces or (recording.file,)
     return run(replace(settings, traces=traces), session, problems=recording.problems)
 

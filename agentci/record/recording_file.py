@@ -6,20 +6,25 @@ import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Literal, NamedTuple, TypeAlias
+from typing import IO, Final, Literal, NamedTuple, TypeAlias
 
 from agentci._util.files import make_folder, remove_path, write_file_atomically
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file
 from agentci.errors import InputError
 from agentci.record.apis.model_api import get_object, get_objects, parse_body
 from agentci.record.printed_answer import ANSWER_SOURCES, AnswerSource
-from agentci.record.write_spans import list_marks
+from agentci.record.recorded_case import RecordCase
+from agentci.record.redaction import RecordingRedactor
+from agentci.record.request_file import UNNAMED
+from agentci.record.write_spans import CaseStamp, list_marks, mark_incomplete
 from agentci.recordings.json_documents import MAX_RECORDING_BYTES
 from agentci.recordings.registry import name_failed_recording
 from agentci.recordings.telemetry import semconv
 
-# After a failed recording, an older file is kept.
-FileOutcome: TypeAlias = Literal["written", "kept", "none"]
+# After a failed recording, an older file is kept, and after one of nothing there is no file.
+FileOutcome: TypeAlias = Literal["written", "kept", "failed", "none"]
+# Begins the reason of all lines after a recording that could not be made.
+NOT_RECORDED: Final = "The last recording failed: "
 
 
 def find_recording_path(given: str, workspace: Workspace) -> ResolvedPath:
@@ -50,6 +55,7 @@ class EarlierRecording:
     Attributes:
         has_complete_runs: whether any run can be evaluated.
         has_incomplete_runs: whether any run cannot.
+        is_note: whether it only says that a recording could not be made.
     """
 
     def __init__(self, lines: Sequence[str] = ()) -> None:
@@ -57,7 +63,8 @@ class EarlierRecording:
         read = [_read_line(line) for line in lines]
         self._cases = [each.cases for each in read]
         self.has_complete_runs = any(each.is_complete for each in read)
-        self.has_incomplete_runs = any(each.is_incomplete for each in read)
+        self.has_incomplete_runs = any(each.incomplete for each in read)
+        self.is_note = any(each.incomplete.startswith(NOT_RECORDED) for each in read)
 
     @classmethod
     def read(cls, path: ResolvedPath, workspace: Workspace) -> "EarlierRecording":
@@ -75,6 +82,10 @@ class EarlierRecording:
     def list_cases(self) -> list[str]:
         """Return the ids of its cases."""
         return sorted(frozenset().union(*self._cases))
+
+    def list_runs(self) -> list[str]:
+        """Return the lines with runs."""
+        return [line for line in self._lines if _read_line(line).has_runs]
 
     def select(self, case: str) -> list[str]:
         """Return the lines of a case."""
@@ -123,25 +134,33 @@ class _LineContent(NamedTuple):
     Attributes:
         cases: ids of the cases that it belongs to.
         is_complete: whether it has runs that can be evaluated.
-        is_incomplete: whether it has runs that cannot.
+        incomplete: why it has runs that cannot; empty if it has none.
     """
 
     cases: frozenset[str]
     is_complete: bool
-    is_incomplete: bool
+    incomplete: str
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether it has any."""
+        return self.is_complete or bool(self.incomplete)
 
 
 def _read_line(line: str) -> _LineContent:
     cases: set[str] = set()
-    marks: list[bool] = []
+    marks: list[str] = []
     for batch in get_objects(parse_body(line.encode()) or {}, "resourceSpans"):
-        names: set[object] = set()
-        for attribute in get_objects(get_object(batch, "resource"), "attributes"):
-            names.add(attribute.get("key"))
-            if attribute.get("key") == semconv.SESSION_NAME:
-                cases.add(str(get_object(attribute, "value").get("stringValue")))
-        marks.append(semconv.INCOMPLETE in names)
-    return _LineContent(frozenset(cases), is_complete=not all(marks), is_incomplete=any(marks))
+        attributes = get_objects(get_object(batch, "resource"), "attributes")
+        values = {
+            str(each.get("key")): str(get_object(each, "value").get("stringValue"))
+            for each in attributes
+        }
+        if semconv.SESSION_NAME in values:
+            cases.add(values[semconv.SESSION_NAME])
+        marks.append(values.get(semconv.INCOMPLETE, ""))
+    incomplete = next(filter(None, marks), "")
+    return _LineContent(frozenset(cases), is_complete=not all(marks), incomplete=incomplete)
 
 
 class RecordingWriter:
@@ -193,12 +212,12 @@ class RecordingWriter:
             InputError: the file cannot be written.
         """
         if self._is_begun:
-            self._write(self._path, lines, is_appended=True)
+            _write_lines(self._path.path, lines, self._workspace, is_appended=True)
             return
         if self._can_fail and (self._needs_all or not is_complete):
             self._held += lines
         elif lines and (has_runs or self._replaces_file):
-            self._write(self._path, [*self._kept, *self._held, *lines])
+            _write_lines(self._path.path, [*self._kept, *self._held, *lines], self._workspace)
             self._is_begun = True
             with suppress(OSError):  # of a file system without locks
                 self._locked = self._path.path.open("rb")
@@ -225,30 +244,29 @@ class RecordingWriter:
             self._write_failed(lines)
             outcome = "kept"
         elif lines and (has_runs or self._replaces_file):
-            self._write(self._path, self._earlier.sort([*lines, *self._kept]))
+            _write_lines(
+                self._path.path, self._earlier.sort([*lines, *self._kept]), self._workspace
+            )
             self._end_failed(lines)
             outcome = "written"
+        elif lines:
+            self._write_failed(lines)
+            outcome = "failed"
         if self._locked is not None:
             self._locked.close()
         return outcome
 
     def _write_failed(self, lines: Sequence[str]) -> None:
         """Write the lines of a failed recording, which are read instead of the file."""
-        folder = self._failed.path.parent
-        try:
-            make_folder(folder, self._workspace.root)
-            write_file_atomically(folder / ".gitignore", b"*\n", owner=self._workspace.root)
-        except OSError as error:
-            raise self._make_error(folder, error) from None
         others = self._list_failed_others()
         kept = self._kept if others is None else others
-        self._write(self._failed, self._earlier.sort([*lines, *kept]))
+        _write_failed(self._failed, self._earlier.sort([*lines, *kept]), self._workspace)
 
     def _end_failed(self, lines: Sequence[str]) -> None:
         """Remove the file of a failed recording, unless it has other incomplete cases."""
         others = self._list_failed_others()
         if others and EarlierRecording(others).has_incomplete_runs:
-            self._write(self._failed, self._earlier.sort([*lines, *others]))
+            _write_lines(self._failed.path, self._earlier.sort([*lines, *others]), self._workspace)
         elif os.path.lexists(self._failed.path) and not remove_path(self._failed.path):
             message = f"{self._workspace.display_path(self._failed.path)} cannot be removed"
             raise InputError.from_message(message, hint="remove it: `agentci run` reads it")
@@ -261,28 +279,84 @@ class RecordingWriter:
         if self._part is None or not is_file(self._failed.path):
             return None
         failed = EarlierRecording.read(self._failed, self._workspace)
-        return failed.select_others(self._part, named=True)
+        return None if failed.is_note else failed.select_others(self._part, named=True)
 
     def _remove_empty_folder(self) -> None:
         folder = self._failed.path.parent
         if [each.name for each in folder.iterdir()] == [".gitignore"]:
             remove_path(folder)
 
-    def _write(
-        self, path: ResolvedPath, lines: Sequence[str], *, is_appended: bool = False
-    ) -> None:
-        content = "".join(f"{line}\n" for line in lines).encode()
-        try:
-            if is_appended:
-                _append(path.path, content)
-            else:
-                write_file_atomically(path.path, content, owner=self._workspace.root)
-        except OSError as error:
-            raise self._make_error(path.path, error) from None
 
-    def _make_error(self, path: Path, error: OSError) -> InputError:
-        name = self._workspace.display_path(path)
-        return InputError.from_message(f"{name} cannot be written: {error.strerror}")
+def note_failed_recording(
+    path: ResolvedPath,
+    reason: str,
+    cases: Sequence[RecordCase],
+    workspace: Workspace,
+    redactor: RecordingRedactor,
+) -> None:
+    """Note that a recording could not be made, so that older runs are not mistaken for it.
+
+    All runs of the file are read as incomplete until a later recording succeeds; what is known of
+    an earlier failed one stays.
+
+    Args:
+        cases: that were to be recorded, for a file without runs.
+
+    Raises:
+        InputError: the note cannot be written.
+    """
+    failed = workspace.resolve_given(name_failed_recording(path.path))
+    if os.path.lexists(failed.path):
+        return
+    earlier = EarlierRecording()
+    with suppress(InputError):  # of a file that cannot be read, which `agentci run` reports
+        earlier = EarlierRecording.read(path, workspace)
+    stamps = [
+        CaseStamp(id=each.id or UNNAMED, is_eval_case=each.is_named, input=each.input)
+        for each in cases
+    ]
+    runs = earlier.list_runs()
+    marked = (
+        mark_incomplete(
+            runs,
+            f"{NOT_RECORDED}{reason}; record again",
+            stamp,
+            seed=os.urandom(16),
+            redact=redactor.redact,
+        )
+        for stamp in ([CaseStamp()] if runs else stamps)
+    )
+    _write_failed(failed, [line for lines in marked for line in lines], workspace)
+
+
+def _write_failed(path: ResolvedPath, lines: Sequence[str], workspace: Workspace) -> None:
+    """Write lines into the folder of failed recordings, which git ignores."""
+    folder = path.path.parent
+    try:
+        make_folder(folder, workspace.root)
+        write_file_atomically(folder / ".gitignore", b"*\n", owner=workspace.root)
+    except OSError as error:
+        raise _make_error(folder, error, workspace) from None
+    _write_lines(path.path, lines, workspace)
+
+
+def _write_lines(
+    path: Path, lines: Sequence[str], workspace: Workspace, *, is_appended: bool = False
+) -> None:
+    content = "".join(f"{line}\n" for line in lines).encode()
+    try:
+        if is_appended:
+            _append(path, content)
+        else:
+            write_file_atomically(path, content, owner=workspace.root)
+    except OSError as error:
+        raise _make_error(path, error, workspace) from None
+
+
+def _make_error(path: Path, error: OSError, workspace: Workspace) -> InputError:
+    return InputError.from_message(
+        f"{workspace.display_path(path)} cannot be written: {error.strerror}"
+    )
 
 
 def _append(path: Path, content: bytes) -> None:

@@ -397,6 +397,14 @@ def find_recordings(
         raise InputError.from_message(
             "the config names no traces", place=suite.place, hint="add `traces:`, or pass --traces"
         )
+    for pattern in [each for each in found if not found[each]]:
+        # After a first recording that failed, there is only its own file.
+        failed = str(name_failed_recording(Path(pattern)))
+        found[pattern] = (
+            find_given_files((failed,), workspace)[failed]
+            if settings.traces
+            else loaded.locator.matches(failed, place)
+        )
     for pattern, paths in found.items():
         if not paths:
             message = f"no trace file matches {pattern}"

@@ -186,7 +186,10 @@ def test_command_without_model_calls_is_incomplete(tmp_path: Path) -> None:
     assert ran.code == 3
     assert "no model call reached the recorder; add the question to the command" in ran.err
     assert "OPENAI_BASE_URL" in ran.err
-    assert ran.out == "Nothing recorded: 0 turns, 0 tool calls, 0 model calls\n"
+    assert ran.out == (
+        "Nothing recorded: 0 turns, 0 tool calls, 0 model calls; 1 incomplete run, reported as "
+        "errors by `agentci run`; run `agentci show traces/.failed/recorded.jsonl`\n"
+    )
     assert not (tmp_path / OUT).exists()
     failed = run_agentci(["record", "--", sys.executable, "-c", "1/0"], cwd=tmp_path)
     assert failed.err.startswith("error: the command exited with code 1 before it called a model; ")

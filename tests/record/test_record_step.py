@@ -138,21 +138,34 @@ def test_failing_agent_fails_the_gate_although_its_turn_is_complete(workspace: P
 
 
 @pytest.mark.usefixtures("model")
-def test_crash_of_all_cases_is_reported_if_there_is_an_earlier_recording(workspace: Path) -> None:
-    assert run_step(workspace, record=RECORD, cases="cases.jsonl").code == 0
-    crash = f"{sys.executable} -c 'import no_such_module'"
-    step = run_step(workspace, record=crash, cases="cases.jsonl", replay="true")
+@pytest.mark.parametrize(
+    ("has_recording", "record", "message"),
+    [
+        (True, f"{sys.executable} -c 'import no_such_module'", "No module named 'no_such_module'"),
+        (False, f"{sys.executable} -c 'import no_such_module'", "No module named 'no_such_module'"),
+        (True, "no-such-program", "no such program"),
+        (False, "no-such-program", "no such program"),
+    ],
+)
+def test_failure_of_all_cases_is_reported(
+    workspace: Path, has_recording: bool, record: str, message: str
+) -> None:
+    if has_recording:
+        assert run_step(workspace, record=RECORD, cases="cases.jsonl").code == 0
+    replay = "true" if has_recording else "false"
+    step = run_step(workspace, record=record, cases="cases.jsonl", replay=replay)
     assert (step.code, step.outputs["verdict"]) == (2, "invalid")
     assert find_statuses(step) == {"weather": "errored", "thanks": "errored"}
-    assert "No module named 'no_such_module'" in step.summary
-    assert (workspace / "agentci-results" / "comment.md").is_file()
+    for report in ("summary", "junit", "comment", "report"):
+        assert message in (workspace / step.outputs[report]).read_text()
+    assert message in step.summary
 
 
 def test_agent_without_model_calls_is_an_error_that_names_what_to_add(workspace: Path) -> None:
     step = run_step(workspace, record="true")
     assert (step.code, step.outputs["verdict"]) == (2, "invalid")
-    [error] = [each for each in commands_in(step.log) if each.name == "error"]
-    assert 'OpenAI(base_url=os.environ["OPENAI_BASE_URL"])' in error.data
+    first, *_ = [each for each in commands_in(step.log) if each.name == "error"]
+    assert 'OpenAI(base_url=os.environ["OPENAI_BASE_URL"])' in first.data
 
 
 def test_agent_sees_no_credential_of_the_job_and_writes_no_command(

@@ -376,6 +376,65 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
     assert git(gated, "status", "--porcelain", "traces") == ""
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--replay", *OPTIONS, "--", "no-such-program"), "cannot start `no-such-program`: no"),
+        (("--replay", "--cases", "x.yaml", "--", "true"), "--cases x.yaml does not exist"),
+        (("--replay", "--requests", "x", *OPTIONS, "--", "true"), "no recorded requests in x"),
+        (("--redact", "(", *OPTIONS, "--", "true"), "--redact `(` is not a regular expression"),
+        ((*OPTIONS, "--case", "c", "--", "true"), "cases.yaml has no case 'c'"),
+        ((*OPTIONS, "--"), "no command to record"),
+    ],
+)
+def test_recording_that_cannot_be_made_fails_the_gate_until_one_succeeds(
+    gated: Path, arguments: Sequence[str], reason: str, is_whole: bool
+) -> None:
+    before = (gated / OUT).read_text()
+    ran = run_agentci(["record", *arguments], cwd=gated)
+    assert ran.code == 2
+    assert ran.problems[0].message.startswith(reason)
+    assert (gated / OUT).read_text() == before
+    assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
+    found = run_agentci(["run"], cwd=gated).results["results"][0]["reason"]
+    assert found.startswith(f"The last recording failed: {reason}")
+    assert found.endswith(f"; record again; {SEE_FAILED}")
+    options = OPTIONS if is_whole else (*OPTIONS, "--case", "a")
+    assert replay(gated, "chat", options=options).code == 0
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
+    assert not (gated / FAILED).parent.exists()
+
+
+def test_recording_that_cannot_be_made_hides_no_earlier_failure(gated: Path) -> None:
+    write_cases(gated / "cases.yaml", [CASES[0], ("b", "Another")])
+    assert replay(gated, "chat", options=OPTIONS).code == 3
+    failed = (gated / FAILED).read_text()
+    ran = run_agentci(["record", "--replay", *OPTIONS, "--", "no-such-program"], cwd=gated)
+    assert (ran.code, (gated / FAILED).read_text()) == (2, failed)
+    assert replay(gated, "chat", options=(*OPTIONS, "--case", "a")).code == 0
+    assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "statuses"),
+    [
+        (("no-such-program",), OPTIONS, {"a": "errored", "b": "errored"}),
+        (("no-such-program",), (), {"run": "errored"}),
+        ((sys.executable, "missing.py"), OPTIONS, {"a": "errored", "b": "errored"}),
+    ],
+)
+def test_first_recording_that_fails_is_reported(
+    tmp_path: Path, command: Sequence[str], options: Sequence[str], statuses: dict[str, str]
+) -> None:
+    write_cases(tmp_path / "cases.yaml", CASES)
+    config = "traces: traces/*.jsonl\nchecks: [{no_secrets: true}]\n"
+    (tmp_path / "agentci.yaml").write_text(config)
+    assert run_agentci(["record", *options, "--", *command], cwd=tmp_path).code in (2, 3)
+    assert find_statuses(tmp_path) == (3, statuses)
+    assert not (tmp_path / OUT).exists()
+
+
 def test_failed_recording_is_ended_case_by_case(gated: Path, model: MockModel) -> None:
     before = (gated / OUT).read_text().splitlines()
     model.fail_next += [500, 500]

@@ -26,8 +26,9 @@ from agentci._util.workspace import (
 )
 from agentci.cli.session import Session
 from agentci.errors import InputError, RecordingError
+from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY
-from agentci.model.values import Problem, hint_at_show, replace
+from agentci.model.values import COMMAND_LINE, Problem, hint_at_show, replace
 from agentci.record.otlp_receiver import TOO_MANY_SPANS
 from agentci.record.printed_answer import AnswerSource
 from agentci.record.recorded_case import (
@@ -53,6 +54,7 @@ from agentci.record.recording_file import (
     FileOutcome,
     RecordingWriter,
     find_recording_path,
+    note_failed_recording,
 )
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import REPEATED, ReplayMode, read_requests
@@ -144,15 +146,12 @@ class Recording(Struct, frozen=True, kw_only=True):
     """What was recorded.
 
     Attributes:
-        file: with the traces, as shown to users.
-        has_traces: whether a run was recorded, or the file has an earlier recording, instead of
-            which the cases that failed are evaluated.
-        problems: cases that are not complete, and commands that failed.
+        file: with the traces, as shown to users; if the recording failed, `agentci run` reads
+            another file instead, see ``name_failed_recording``.
+        problems: cases that are not complete, commands that failed, and invalid input.
     """
 
     file: str
-    cases: tuple[RecordedCase, ...]
-    has_traces: bool
     problems: tuple[Problem, ...]
     exit_code: int
 
@@ -166,7 +165,10 @@ def record_agent(options: RecordOptions, environ: Mapping[str, str], session: Se
     Raises:
         InputError: an option or the file of cases is invalid, or the command cannot be started.
     """
-    return make_recording(options, environ, session).exit_code
+    recording = make_recording(options, environ, session)
+    if recording.exit_code == EXIT_INVALID_INPUT:
+        raise InputError(recording.problems)
+    return recording.exit_code
 
 
 def make_recording(
@@ -176,20 +178,55 @@ def make_recording(
     *,
     shares_terminal: bool = True,
 ) -> Recording:
-    """Run the command, write its recording and show it.
+    """Run the command, write its recording and show it; one that fails is noted for `agentci run`.
 
     Args:
         shares_terminal: whether a single command without an input keeps stdin and the terminal.
 
     Raises:
-        InputError: as for ``record_agent``.
+        InputError: the recording cannot be written.
     """
+    workspace = session.services.workspace
+    path = find_recording_path(options.out, workspace)
+    known = session.services.variables.redactor
+    try:
+        return _make_recording(options, environ, session, path, shares_terminal=shares_terminal)
+    except Exception as error:
+        problems = error.problems if isinstance(error, InputError) else ()
+        reason = _describe_problems(problems) or "it ended with a bug of agentci"
+        cases: Sequence[RecordCase] = (NO_CASE,)
+        with suppress(InputError):
+            cases = _find_cases(options, workspace)
+        note_failed_recording(path, reason, cases, workspace, RecordingRedactor(known))
+        if not problems:
+            raise
+        name = workspace.display_path(path.path)
+        return Recording(file=name, problems=problems, exit_code=EXIT_INVALID_INPUT)
+
+
+def _describe_problems(problems: Sequence[Problem]) -> str:
+    """Return the first problem with its place, and how many there are besides."""
+    if not problems:
+        return ""
+    place = problems[0].place
+    where = "" if place in (None, COMMAND_LINE) else f"{place}: "
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{where}{problems[0].message}{more}"
+
+
+def _make_recording(
+    options: RecordOptions,
+    environ: Mapping[str, str],
+    session: Session,
+    path: ResolvedPath,
+    *,
+    shares_terminal: bool,
+) -> Recording:
     services = session.services
     workspace, interruption = services.workspace, services.interruption
     redactor = RecordingRedactor(services.variables.redactor, options.redact)
     _check_command(options)
     cases = _find_cases(options, workspace)
-    path = find_recording_path(options.out, workspace)
     name = workspace.display_path(path.path)
     folder = _find_requests_folder(options, workspace)
     recorded = None if options.replay is None else read_requests(folder, workspace)
@@ -250,8 +287,6 @@ def make_recording(
     number = interruption.signal_number
     return Recording(
         file=name,
-        cases=found,
-        has_traces=any(each.source for each in found) or path.path.is_file(),
         problems=(
             *(problem for _, listed in _list_problems(found) for problem in listed),
             *_find_ignored_inputs(found),
@@ -481,7 +516,7 @@ def _format_summary(
         text += (
             f"; {format_count(incomplete, 'incomplete run')}, reported as errors by `agentci run`"
         )
-    if outcome == "kept":
+    if outcome in ("kept", "failed"):
         text += f"; {hint_at_show(failed)}"
     return text
 
