@@ -70,7 +70,7 @@ function compareBar(each, references, reference, params) {
   const button = (name) =>
     make(
       'button.chip',
-      { type: 'button', 'data-with': name, 'aria-pressed': String(name === reference), onclick: () => go(caseHash(each, null, { ...params, with: name })) },
+      { 'data-with': name, 'aria-pressed': String(name === reference), onclick: () => go(caseHash(each, null, { ...params, with: name })) },
       references[name],
     );
   const side = { base: 'baseline only', both: 'expected or baseline only' }[reference] ?? 'expected only';
@@ -102,7 +102,7 @@ function conversation(run, each, content, reference) {
   const isFailed = each.status === 'failed';
   const view = (turn) => {
     const index = turns.indexOf(turn);
-    return turnView(turn, index, { reference, isFailed, scores: lowScores(each, content, index) });
+    return turnView(turn, index, { reference, isFailed, scores: lowScores(each, content, index), findings: findingsOf(each, content, index) });
   };
   const folds = turns.map((turn, index) => !lowScores(each, content, index) && isAsBefore(turn, isFailed));
   if (!folds.includes(false)) return turns.map(view);
@@ -149,6 +149,18 @@ function foldedTurns(part, start, view) {
   );
 }
 
+/** What failed checks found in a turn, part by part, apart from answers, which they quote. */
+function findingsOf(each, content, index) {
+  const start = `turn ${index + 1}: `;
+  return each.checks.flatMap(({ status, evaluator }, at) =>
+    (status === 'failed' ? content.checks[at].misses ?? [] : [])
+      .filter((miss) => miss.startsWith(start) || !/^turn \d/.test(miss) && content.run.turns.length === 1)
+      .flatMap((miss) => miss.replace(start, '').split('; '))
+      .filter((text) => !/^expected ['"]/.test(text))
+      .map((text) => ({ evaluator: evaluator.name, text })),
+  );
+}
+
 /** The checks that scored a turn of several below their threshold. */
 function lowScores(each, content, index) {
   if (content.run.turns.filter((turn) => !turn.missing).length < 2) return null;
@@ -166,7 +178,7 @@ function subagentsView(run) {
     make(
       'details.card.fold.subagent',
       make('summary', `Sub-agent ${agent.name ?? ''} `, make('span.quiet', countOf(agent.turns.length, 'turn'))),
-      agent.turns.map((turn, index) => turnView(turn, index, { reference: 'off', isFailed: false, scores: null })),
+      agent.turns.map((turn, index) => turnView(turn, index, { reference: 'off', isFailed: false, scores: null, findings: [] })),
     ),
   );
 }

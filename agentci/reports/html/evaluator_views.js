@@ -153,7 +153,7 @@ function casesView() {
   shownCases = found.flat();
   const key = location.hash;
   const box = make('div.turns');
-  const more = make('button.btn', { type: 'button', onclick: () => fill(MAX_CHANGED) });
+  const more = make('button.btn', { onclick: () => fill(MAX_CHANGED) });
   let shown = 0;
   const fill = (amount) => {
     const next = found.slice(shown, shown + amount);
@@ -219,7 +219,7 @@ function comparedCases([first, ...others]) {
     box.after(...others.map(comparedCase));
     button.remove();
   };
-  box.append(make('div.answer', make('button.btn', { type: 'button', onclick: open }, `Show ${countOf(others.length, 'more case')} with the same failed checks`)));
+  box.append(make('div.answer', make('button.btn', { onclick: open }, `Show ${countOf(others.length, 'more case')} with the same failed checks`)));
   return box;
 }
 

@@ -78,7 +78,7 @@ function emptyView({ query }) {
   return make(
     'div.none',
     make('p', query ? `No case matches \u201c${query}\u201d.` : 'No case matches.'),
-    make('button.btn', { type: 'button', onclick: () => go('#/') }, 'Show all cases'),
+    make('button.btn', { onclick: () => go('#/') }, 'Show all cases'),
   );
 }
 
@@ -116,7 +116,6 @@ function controlsView(selection, path, filters) {
         make(
           'button.chip',
           {
-            type: 'button',
             'aria-pressed': String(key === selection.filter && !selection.like),
             'data-filter': key,
             title: limits,
@@ -129,7 +128,7 @@ function controlsView(selection, path, filters) {
         ),
       ),
       selection.like
-        ? make('button.chip', { type: 'button', 'aria-pressed': 'true', onclick: () => set('like', '') }, 'Same failures ', make('b', '\u00d7'), unseen('remove'))
+        ? make('button.chip', { 'aria-pressed': 'true', onclick: () => set('like', '') }, 'Same failures ', make('b', '\u00d7'), unseen('remove'))
         : null,
     ),
     make(
@@ -204,7 +203,7 @@ function columnHead(column, { sort }, set) {
     { scope: 'col', 'aria-sort': sort === key ? 'ascending' : null },
     make(
       headElement(),
-      { type: 'button', id: `by-${key}`, title: `${column.name}: ${criterion ?? 'only the baseline has its checks'}\nSort by score`, onclick: () => set('sort', sort === key ? '' : key) },
+      { id: `by-${key}`, title: `${column.name}: ${criterion ?? 'only the baseline has its checks'}\nSort by score`, onclick: () => set('sort', sort === key ? '' : key) },
       column.name.replaceAll('_', '_\u200b'),
       sort === key ? ' \u2191' : '',
     ),
@@ -221,7 +220,7 @@ function amountHeads({ sort }, set) {
     make(
       'th.amount',
       { scope: 'col', 'aria-sort': sort === key ? 'descending' : null },
-      make(headElement(), { type: 'button', id: `by-${key}`, onclick: () => set('sort', sort === key ? '' : key) }, label, sort === key ? ' \u2193' : ''),
+      make(headElement(), { id: `by-${key}`, onclick: () => set('sort', sort === key ? '' : key) }, label, sort === key ? ' \u2193' : ''),
     ),
   );
 }

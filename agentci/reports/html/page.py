@@ -75,9 +75,12 @@ def _read(name: str) -> str:
 
 
 def _shorten_script(script: str) -> str:
-    """Remove line ends and spaces that code does not need, but none of literals."""
+    """Remove line ends and spaces that code does not need, but none of literals.
+
+    The name of the function that makes elements, which is used most often, is shortened.
+    """
     parts = _LITERAL_IN_SCRIPT.split(_NEEDLESS_LINE_END.sub("", script))
-    code = _NEEDLESS_SPACE.sub("", "\0".join(parts[::2]))
+    code = _NEEDLESS_SPACE.sub("", "\0".join(parts[::2])).replace("make(", "m(")
     parts[::2] = _NEEDLESS_MARK.sub("", code).split("\0")
     return "".join(parts)
 

@@ -115,7 +115,7 @@ function folded(nodes, length, most = MAX_TEXT) {
     button.setAttribute('aria-expanded', String(isOpen));
     button.textContent = isOpen ? 'Show less' : more;
   };
-  const button = make('button.btn.more', { type: 'button', 'aria-expanded': 'false', onclick: flip }, more);
+  const button = make('button.btn.more', { 'aria-expanded': 'false', onclick: flip }, more);
   return [box, button];
 }
 
@@ -148,7 +148,7 @@ function equalText(text) {
     button.replaceWith(shown);
     shown.focus({ preventScroll: true });
   };
-  return make('button.equal', { type: 'button', title: 'Show', onclick: open }, label);
+  return make('button.equal', { title: 'Show', onclick: open }, label);
 }
 
 /** Links to cases by their ids, and how many more there are. */

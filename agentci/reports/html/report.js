@@ -214,7 +214,7 @@ document.body.prepend(
       'div',
       make('a.brand', { href: '#/', class: `${DATA.verdict.status} ${LOST_ROWS.length ? 'lost' : ''}` }, make('i'), 'agentci'),
       tabs,
-      make('div.tools', make('button.btn', { type: 'button', onclick: flipTheme }, 'Light / dark'), make('button.btn.keys', { type: 'button', onclick: () => help.showModal() }, 'Keys ', make('kbd', '?'))),
+      make('div.tools', make('button.btn', { onclick: flipTheme }, 'Light / dark'), make('button.btn.keys', { onclick: () => help.showModal() }, 'Keys ', make('kbd', '?'))),
     ),
   ),
   main,

@@ -7,9 +7,13 @@ const MAX_DEPTH = 6;
 function timelineView(run, each) {
   const spans = run.spans ?? [];
   if (!spans.length) return null;
-  const end = Math.max(...spans.map((span) => span.start_ms + Math.max(span.ms, span.before_ms ?? 0)), each.before?.ms ?? 0, 1);
+  const rows = nested(spans);
+  const pauses = pausesOf(run, rows);
+  // Pauses between turns take no width.
+  const place = (at) => at - pauses.reduce((sum, { start, ms }) => sum + (start <= at ? ms : 0), 0);
+  const end = Math.max(...spans.map((span) => place(span.start_ms) + Math.max(span.ms, span.before_ms ?? 0)), each.before?.ms ?? 0, 1);
   const kinds = ['agent', 'model', 'tool', 'other'].filter((kind) => spans.some((span) => span.kind === kind));
-  const shown = nested(spans).slice(0, MAX_SPANS_SHOWN);
+  const shown = rows.slice(0, MAX_SPANS_SHOWN);
   const left = spans.length - shown.length + (run.cut?.spans ?? 0);
   const parts = contentOfSpans(run);
   return make(
@@ -22,10 +26,27 @@ function timelineView(run, each) {
       make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), each.before?.ms === undefined ? null : make('span', make('i.ghost'), 'baseline')),
     ),
     make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3].map((quarter) => make('span', milliseconds((end * quarter) / 4)))), make('span.amounts', milliseconds(end))),
-    each.before?.ms === undefined || spans.some((span) => span.before_ms !== undefined) ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', start_ms: 0, ms: each.before.ms }, 0, end),
-    shown.map(([span, depth]) => spanRow(span, depth, end, parts.get(span.id))),
+    each.before?.ms === undefined || spans.some((span) => span.before_ms !== undefined) ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', ms: each.before.ms }, 0, 0, end),
+    shown.map(([span, depth]) => [
+      pauses.filter(({ next }) => next === span).map(({ real }) => make('p.pause', `${milliseconds(real)} pause between turns, not drawn`)),
+      spanRow(span, depth, place(span.start_ms), end, parts.get(span.id)),
+    ]),
     left > 0 ? make('p.quiet', `\u2026 and ${countOf(left, 'more span')}`) : null,
   );
+}
+
+/** Before the first span of a turn, the time in which no span ran, neither now nor with the duration of the baseline. */
+function pausesOf({ turns = [] }, rows) {
+  const firsts = new Set(turns.flatMap(({ span, steps = [] }) => [span, steps[0]?.span]));
+  const found = [];
+  let [until, ended] = [0, 0];
+  for (const next of rows.map(([span]) => span).sort((a, b) => a.start_ms - b.start_ms)) {
+    const { id, start_ms: start, ms, before_ms: before = 0 } = next;
+    if (start > until && until && firsts.has(id)) found.push({ next, start, ms: start - until, real: start - ended });
+    until = Math.max(until, start + ms, start + before);
+    ended = Math.max(ended, start + ms);
+  }
+  return found;
 }
 
 /** By id of a span what went in and what came out, as far as the turns have it. */
@@ -59,7 +80,7 @@ function nested(spans) {
 }
 
 /** A bar with times; with content, it opens to show that. */
-function spanRow({ name, kind, start_ms: start, ms, before_ms: before, tokens, model, error }, depth, end, parts = []) {
+function spanRow({ name, kind, ms, before_ms: before, tokens, model, error }, depth, start, end, parts = []) {
   const share = (value) => `${((100 * value) / end).toFixed(2)}%`;
   const label = model && !name.includes(model) ? `${name} ${model}` : name;
   const bar = (kind, ms) => make('i', { class: kind, style: { left: share(start), width: share(ms) } });

@@ -68,7 +68,7 @@ function toggle(label, turn) {
     button.ariaPressed = String(isOn);
     turn(isOn);
   };
-  return make('button.btn', { type: 'button', 'aria-pressed': 'false', onclick: press }, label);
+  return make('button.btn', { 'aria-pressed': 'false', onclick: press }, label);
 }
 
 /** Copy the raw text; without access to the clipboard, select the text that is shown. */
@@ -83,5 +83,5 @@ function copyButton(content, shown) {
       status.textContent = 'Selected; press Ctrl+C to copy';
     }
   };
-  return [make('button.btn', { type: 'button', onclick: copy }, 'Copy'), status];
+  return [make('button.btn', { onclick: copy }, 'Copy'), status];
 }

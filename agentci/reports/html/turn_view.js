@@ -1,7 +1,9 @@
 // The conversation of a case: what the user wrote, what the agent did, beside its reference.
 
 const MARK_WORDS = { '': 'Matches', differs: 'Arguments differ', missing: 'Missing', unexpected: 'Unexpected' };
-const BASELINE_WORDS = { ...MARK_WORDS, missing: 'Not in this turn', unexpected: 'Not in this turn of the baseline' };
+const BASELINE_WORDS = { ...MARK_WORDS, '': 'As in the baseline', missing: 'Not in this turn', unexpected: 'Not in this turn of the baseline' };
+// Of a call that fails a check, beside its comparison with the baseline.
+const FAILED_WORDS = { ...MARK_WORDS, '': '', differs: 'Not the expected arguments', moved: 'Not in the expected order' };
 
 /** How a call differs; of a moved one, both of its places, counted from 1. */
 function callWord({ mark, place, from }, isBaseline) {
@@ -34,7 +36,7 @@ function baselineOf(turn) {
   return { answer: turn.baseline.answer ?? null, calls: turn.baseline.calls ?? [], ...turn.baseline };
 }
 
-function turnView(turn, index, { reference, scores, isFailed }) {
+function turnView(turn, index, { reference, scores, isFailed, findings }) {
   const base = baselineOf(turn);
   const latency = turn.latency_ms;
   const tokens = turn.tokens;
@@ -52,7 +54,7 @@ function turnView(turn, index, { reference, scores, isFailed }) {
       tokens ? make('span.end', `${count(tokens.input)} tokens in, ${count(tokens.output)} out`) : null,
     ),
     step('User', turn.user ? folded([turn.user], turn.user.length) : make('span.quiet', turn.user_recorded === false ? 'not recorded' : 'no text')),
-    callsStep(turn, base, reference, isFailed),
+    callsStep(turn, base, reference, isFailed, findings),
     (turn.texts ?? []).length
       ? step('Before', make('details.fold', make('summary', `${countOf(turn.texts.length, 'text')} before the answer`), turn.texts.map((text) => make('p.text', text))))
       : null,
@@ -70,25 +72,44 @@ function cutNote(cut) {
   return parts.length ? make('p.gap', `Not stored: ${parts.join(', ')}.`) : null;
 }
 
-function callsStep(turn, base, reference, isFailed) {
+/** Give each call the findings of failed checks that name it: of calls with one name, those that are not as expected. */
+function addFindings(places, findings) {
+  const rows = places.flatMap(({ gone, row = [] }) => [...gone, row].flat());
+  for (const { evaluator, text } of findings) {
+    const own = rows.filter(({ actual, expected }) => isNamed((actual ?? expected).name, text));
+    const marked = own.filter(({ mark }) => mark);
+    for (const row of marked.length ? marked : own) (row.findings ??= []).push([make('code', evaluator), /^expected .*, got /s.test(text) ? ' tool calls differ' : ` ${text}`]);
+  }
+}
+
+/** Whether a text has a name that is not part of a longer one. */
+function isNamed(name, text) {
+  return text.split(name).some((part, at, all) => at && !/\w$/.test(all[at - 1]) && !/^\w/.test(part));
+}
+
+function callsStep(turn, base, reference, isFailed, findings) {
   const actual = turn.calls ?? [];
   const expected = reference === 'expected' || reference === 'both' ? turn.expected_calls : undefined;
   const before = reference === 'base' || reference === 'both' ? base?.calls : undefined;
   if (turn.calls_recorded === false) return step('Tool calls', make('span.quiet', 'not recorded'));
-  if (!actual.length && !expected?.length && !before?.length) return null;
-  if (expected && before) return step('Tool calls', bothReferences(expected, actual, before, isFailed));
-  const other = expected ?? before;
-  const { rows, hidden } = compareCalls(other ?? actual, actual);
-  const isCompared = other !== undefined;
-  return step(
-    'Tool calls',
-    make(
-      'div.calls',
-      { class: isFailed && expected ? '' : 'neutral' },
-      joinMoved(rows).map((row) => callRow(row, isCompared, null, !expected)),
-    ),
-    hiddenNote(hidden),
-  );
+  const first = compareCalls(turn.expected_calls ?? actual, actual);
+  const wanted = callsByPlace(first.rows);
+  addFindings(wanted, findings);
+  const last = compareCalls(before ?? actual, actual);
+  const hidden = hiddenNote(Math.max(first.hidden, last.hidden));
+  if (expected && before && [actual, expected, before].some(({ length }) => length)) return step('Tool calls', bothReferences(wanted, callsByPlace(last.rows), isFailed), hidden);
+  const look = { isCompared: expected ?? before, isBaseline: !expected, isFailed: isFailed && expected };
+  const shown = expected ? wanted : callsByPlace(last.rows);
+  const rows = shown.map(({ gone, row }, at) => {
+    // What fails a check is shown beside each reference.
+    const missing = expected ? [] : wanted[at].gone.filter((each) => each.findings);
+    return [
+      missing.map((each) => callRow(each, { isCompared: true })),
+      gone.filter((each) => !missing.some((other) => same(other.expected, each.expected))).map((each) => callRow(each, look)),
+      row && callRow(row, look, wanted[at].row),
+    ];
+  });
+  return rows.flat(2).some(Boolean) && step('Tool calls', make('div.calls', rows), hidden);
 }
 
 function hiddenNote(hidden) {
@@ -96,14 +117,12 @@ function hiddenNote(hidden) {
 }
 
 /** Expected calls, those of this run, and those of the baseline in three columns, a call a row. */
-function bothReferences(expected, actual, before, isFailed) {
-  const [first, last] = [expected, before].map((calls) => compareCalls(calls, actual));
-  const [wanted, old] = [first, last].map(({ rows }) => callsByPlace(rows));
+function bothReferences(wanted, old, isFailed) {
   const places = Array.from({ length: Math.max(wanted.length, old.length) }, (_, at) => at);
   const none = make('span.quiet', '\u2013');
   const single = (row, side, isBaseline) => {
     if (!row) return make('div.call.none', none.cloneNode(true));
-    return make('div.call', { class: row.mark || 'equal' }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row, isBaseline)) : null);
+    return make('div.call', { class: callClass(row, isFailed && !isBaseline) }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row, isBaseline)) : null);
   };
   const cells = places.flatMap((at) => {
     const [mine, theirs] = [wanted[at] ?? {}, old[at] ?? {}];
@@ -118,15 +137,12 @@ function bothReferences(expected, actual, before, isFailed) {
       ...gaps,
       [
         mine.row?.expected ? single(mine.row, '-') : single(null),
-        callRow(row, true, '+'),
+        callRow(row, { isCompared: true, side: '+', isFailed, isBaseline: !mine.row }, mine.row),
         theirs.row?.expected ? single(theirs.row, '-', true) : single(null),
       ],
     ];
   });
-  return [
-    make('div.calls.three', { class: isFailed ? '' : 'neutral' }, ['Expected', 'This run', 'Baseline'].map((label) => make('h3', label)), cells),
-    hiddenNote(Math.max(first.hidden, last.hidden)),
-  ];
+  return make('div.calls.three', ['Expected', 'This run', 'Baseline'].map((label) => make('h3', label)), cells);
 }
 
 /** For each call of this run, its row, and the calls of the reference that are missing before it. */
@@ -142,16 +158,22 @@ function callsByPlace(rows) {
   return found;
 }
 
-function callRow(row, isCompared, side = null, isBaseline = false) {
+/** The classes of a call: how it differs, and whether that fails the case or is as expected. */
+function callClass({ mark, findings }, isFailed) {
+  return [mark || 'equal', findings || (isFailed && mark) ? 'bad' : isFailed ? 'good' : ''].join(' ');
+}
+
+function callRow(row, { isCompared, isFailed, isBaseline, side = null }, { mark: failed, findings } = row) {
   const { mark, actual } = row;
   const word = isCompared ? callWord(row, isBaseline) : '';
-  const state = actual && hasFailed(actual) ? 'The tool failed' : '';
+  const state = actual && hasFailed(actual) ? '! The tool failed' : '';
   const result = actual?.result;
   const text = actual && resultText(actual);
   return make(
     'div.call',
-    { class: isCompared ? mark || 'equal' : '' },
-    make('div', make('code', callText(row, false, side)), make('span.mark', dotted(word, state, actual?.ms === undefined ? '' : milliseconds(actual.ms)))),
+    { class: callClass({ mark, findings }, isFailed) + (state && ' error') },
+    make('div', make('code', callText(row, false, side)), make('span.mark', dotted(state, isBaseline && findings && FAILED_WORDS[failed], word, actual?.ms === undefined ? '' : milliseconds(actual.ms)))),
+    findings ? list(findings, 'misses') : null,
     actual && result !== undefined ? make('div.result', folded([unseen('result '), '\u2192 ', make('code', text)], text.length)) : null,
   );
 }

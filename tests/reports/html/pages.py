@@ -302,6 +302,24 @@ def other_tool_report() -> Report:
     return _compare_runs("by_rail", result, bad, good, make_trend())
 
 
+def retried_call_report() -> Report:
+    """A case whose first call fails and is repeated, unlike in the baseline; a turn follows later.
+
+    The second turn lacks the expected call, as does the baseline.
+    """
+    good = make_run("There is no flight to Rome today.", "Rome")
+    first = good.turns[0]
+    failed = replace(first.calls[0], result={"error": "timed out"})
+    second = replace(first, user="Ask again.", calls=(), steps=(), span="d")
+    later = RunSpan(id="d", name="invoke_agent", kind="agent", start_ms=61_200, ms=1200)
+    before = replace(good, turns=(first, second), spans=(*good.spans, later))
+    now = replace(before, turns=(replace(first, calls=(failed, *first.calls)), second))
+    called = 'find_flight(to="Rome", seats=2)'
+    misses = [f"turn 1: {called} is not expected; 1 extra", f"turn 2: {called} is missing"]
+    result = make_result("failed", 0.5, case="by_air", evaluator="calls", misses=misses)
+    return _compare_runs("by_air", result, now, before, make_trend())
+
+
 FILLER = "It is on its way with the carrier that you chose. " * 12
 
 

@@ -38,6 +38,7 @@ from tests.reports.html.pages import (
     page_of,
     recorded_report,
     removed_report,
+    retried_call_report,
     slower_steps_report,
     transcript_report,
     wide_report,
@@ -797,6 +798,31 @@ class TestCase:
         assert page.texts(".pane h3") == ["Expected", "This run", "Expected", "This run"]
         assert page.texts(".turn .pill") == ["Missing in this run"]
 
+    @pytest.mark.parametrize("reference", ["expected", "base", "both", "off"])
+    def test_calls_that_fail_a_check_are_marked_beside_each_reference(
+        self, show: Show, reference: str
+    ) -> None:
+        page = show(retried_call_report(), f"#/case/by_air?with={reference}")
+        failed, repeated, missing = page.texts(".call:has(.mark)")
+        finding = 'calls find_flight(to="Rome", seats=2) is'
+        assert "! The tool failed" in failed
+        assert "Unexpected" in repeated
+        assert f"{finding} not expected" in repeated
+        assert "Missing" in missing
+        assert (f"{finding} missing" in missing) == (reference != "both")
+        assert len(page.texts(".call.bad")) == 2
+        assert page.texts(".call.error") == [failed]
+
+    def test_pauses_between_turns_take_no_width(self, show: Show) -> None:
+        page = show(retried_call_report(), "#/case/by_air")
+        assert page.texts(".pause") == ["60.0 s pause between turns, not drawn"]
+        assert page.texts(".axis .amounts") == ["2.4 s"]
+        bars = page.run(
+            "[...document.querySelectorAll('.track i.agent')].map((each) =>"
+            " [each.style.left, each.style.width])"
+        )
+        assert bars == [["0%", "50%"], ["50%", "50%"]]
+
     def test_spans_open_to_show_their_input_and_output(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/to_rome")
         asked = {"User": "A flight to Rome, please."}
@@ -893,7 +919,7 @@ class TestCase:
         page = show(long_conversation_report(), f"#/case/parcel?with={reference}")
         assert page.texts(".call .mark") == [
             "Arguments differ",
-            "Matches",
+            "Matches" if reference == "expected" else "As in the baseline",
             "Moved from place 2 to 3",
         ]
 
