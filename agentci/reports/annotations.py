@@ -133,7 +133,7 @@ def _title_check(result: CheckResult) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    return ", ".join(truncate.truncate_list([*map(_shorten_name, names)], MAX_NAMES))
+    return ", ".join(truncate.truncate_list(truncate.distinct(names, MAX_NAME), MAX_NAMES))
 
 
 def _shorten_name(name: str) -> str:

@@ -362,7 +362,7 @@ def _warnings(results: Sequence[CheckResult]) -> Sequence[str]:
 
 
 def _cell(text: str) -> str:
-    return _line(text, MAX_CELL)
+    return escape.flatten_line(truncate.ends(text, MAX_CELL))
 
 
 def _line(text: str, width: int = MAX_WIDTH) -> str:

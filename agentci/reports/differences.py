@@ -204,11 +204,12 @@ def _group_by_turn(calls: Sequence[_DifferingCall]) -> Iterator[TurnDifference]:
 def _name_kinds(calls: Sequence[_DifferingCall]) -> str:
     """Format ``missing refund; other arguments find_order (order_id), search (query, limit)``."""
     names: dict[str, dict[str, None]] = {}
-    for each in calls:
-        mark, name, paths = each.kind
+    short = truncate.distinct([each.name for each in calls], _MAX_NAME)
+    for each, name in zip(calls, short, strict=True):
+        mark, _, paths = each.kind
         arguments = f" ({truncate.short(', '.join(paths), _MAX_NAME)})" if any(paths) else ""
         word = "other arguments" if mark == "differs" else mark
-        names.setdefault(word, {})[f"{truncate.short(name, _MAX_NAME)}{arguments}"] = None
+        names.setdefault(word, {})[f"{name}{arguments}"] = None
     text = "; ".join(f"{word} {', '.join(own)}" for word, own in names.items())
     return truncate.short(escape.flatten_line(text), MAX_CHARACTERS)
 

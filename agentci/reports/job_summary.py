@@ -111,10 +111,11 @@ def _numbers(scores: Iterable[float | None]) -> str:
 def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
     """Yield a unique name per bar: Mermaid draws bars with the same name over each other."""
     seen = Counter[str]()
+    texts: list[str] = []
     for bar in bars:
         config = f" ({groups_and_totals.format_path(bar.config)})" if several else ""
-        text = _UNSAFE.sub(" ", f"{bar.evaluator}{config}")
-        name = truncate.short(" ".join(text.split()), MAX_NAME_CHARACTERS)
+        texts.append(" ".join(_UNSAFE.sub(" ", f"{bar.evaluator}{config}").split()))
+    for name in truncate.distinct(texts, MAX_NAME_CHARACTERS):
         seen[name] += 1
         yield f'"{name} ({seen[name]})"' if seen[name] > 1 or not name else f'"{name}"'
 

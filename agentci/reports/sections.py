@@ -10,6 +10,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from agentci._util.text import truncate
+from agentci._util.text.change import shorten_pair
 from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
@@ -481,9 +482,7 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
     """
     names = [each.result.evaluator.name for each in cause.checks]
     found = [] if cause.difference is None else [*cause.difference.list_parts()]
-    lines = _choose_excerpt(found[0][1]) if found else ()
-    room = MAX_EXCERPT // max(1, len(lines))
-    what = [markdown_code(truncate.short(each, room)) for each in lines]
+    what = [markdown_code(each) for each in (_choose_excerpt(found[0][1]) if found else ())]
     reason = cause.checks[0].reason
     if not what:
         what = [markdown_prose(truncate.short(reason, MAX_EXCERPT))]
@@ -500,10 +499,19 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
 
 
 def _choose_excerpt(lines: Sequence[str]) -> Sequence[str]:
-    """Choose two lines of a difference: the first of each sign, else the first ones."""
-    firsts = {each[0]: each for each in reversed(lines)}
-    chosen = [each for each in lines if each is firsts[each[0]]]
-    return (chosen if len(chosen) > 1 else lines)[:2]
+    """Choose two lines of a difference: the first that differ of two signs, else the first ones.
+
+    Together they have at most ``MAX_EXCERPT`` characters, of which some differ.
+    """
+    signs = dict.fromkeys(each[:2] for each in lines)
+    sides = [[each[2:] for each in lines if each[:2] == sign] for sign in signs]
+    if len(sides) == 1:
+        room = MAX_EXCERPT // len(lines[:2])
+        return [truncate.short(each, room) for each in lines[:2]]
+    pairs = list(zip(*sides[:2], strict=False))
+    pair = next((each for each in pairs if each[0] != each[1]), pairs[0])
+    texts = shorten_pair(pair[0], pair[1], MAX_EXCERPT // 2 - len("- "))
+    return [f"{sign}{text}" for sign, text in zip(signs, texts, strict=False)]
 
 
 def _render_cause(cause: Cause, report: Report, report_url: str) -> str:

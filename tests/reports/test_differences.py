@@ -147,6 +147,15 @@ def test_call_of_each_kind_is_shown_before_a_second_one() -> None:
     assert many.format_more(with_calls=False) == ""
 
 
+def test_long_names_that_differ_at_the_end_stay_different() -> None:
+    name = "lookup_order_status_with_all_details_of_the_customer"
+    expected = [_expected(f"{name}_{number}", id=1) for number in range(MAX_CALL_LINES + 2)]
+    assert _compare(expected, []).format_more() == (
+        "and 2 more differences: missing lookup_order_status_…s_of_the_customer_8, "
+        "lookup_order_status_…s_of_the_customer_9"
+    )
+
+
 def test_equal_calls_are_shown_once() -> None:
     found = _compare([], [_call("refund", amount=99)] * 6)
     [calls] = found.calls

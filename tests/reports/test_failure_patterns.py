@@ -544,6 +544,27 @@ def test_line_about_a_cause_shows_both_answers() -> None:
     assert line.endswith(" `+ It costs 4.95 EUR.`")
 
 
+def test_line_about_a_cause_shows_where_long_names_of_tools_differ() -> None:
+    """Also behind a first line that is the same on both sides."""
+    long = "lookup_order_status_with_all_details_of_the_customer_service_department_in_"
+    cases = []
+    for letter in "aabbccdd":
+        tools = [f"{long}{'berlin_' * (letter == 'd')}{end}" for end in ("one", f"two_{letter}")]
+        expected, actual = ((name, {"id": 7}) for name in tools)
+        turn = _turn(
+            "Done.",
+            expected_calls=(ExpectedCall(name=expected[0], arguments=expected[1]),),
+            calls=(CallContent(name=actual[0], arguments=actual[1]),),
+        )
+        cases.append(_case(turn, misses=["turn 1: the tool calls differ"]))
+    text = text_of(CommentReport(), _report(*cases))
+    lines = [each for each in text.split("\n") if each.startswith("- 2 more cases")]
+    assert len(lines) == 2
+    for line in lines:
+        expected_call, actual_call = re.findall("`([-+] .*?)`", line)
+        assert expected_call[2:] != actual_call[2:]
+
+
 def test_replaced_tool_is_shown_behind_many_changed_calls() -> None:
     """In the comment, and in the terminal also where a check lists more calls than it shows."""
     names = [*(f"find_{n}" for n in range(12)), "refund"]

@@ -58,6 +58,22 @@ def end(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{ELLIPSIS}{text[len(text) - limit + 1 :]}"
 
 
+def ends(text: str, limit: int) -> str:
+    """Truncate ``text`` to ``limit`` characters with an ellipsis in the middle."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit // 2]}{ELLIPSIS}{text[len(text) - (limit - 1) // 2 :]}"
+
+
+def distinct(names: Sequence[str], limit: int) -> tuple[str, ...]:
+    """Truncate names like ``short``, but different ones in the middle or not if all look equal."""
+    for cut in (short, ends):
+        shown = tuple(cut(name, limit) for name in names)
+        if len({*shown}) == len({*names}):
+            return shown
+    return tuple(names)
+
+
 def quote_truncated(text: str, limit: int) -> str:
     """Quote at most ``limit`` characters of ``text`` on one line; ``nothing`` if it is empty."""
     return repr(characters(text, limit)) if text else "nothing"

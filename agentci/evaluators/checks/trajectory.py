@@ -440,7 +440,8 @@ def describe_first_row(rows: Sequence[AlignedRow]) -> str:
     following = rows[at + 1] if at + 1 < len(rows) else None
     if following is not None and {first.mark, following.mark} == {"-", "+"}:
         new, old = (first, following) if first.mark == "+" else (following, first)
-        return f"{_shorten(new.actual)} instead of {_shorten(old.expected)}"
+        actual, expected = shorten_pair(new.actual, old.expected, MAX_CHANGES)
+        return f"{actual} instead of {expected}"
     if first.mark == "~":
         return f"{first.changed} ({first.note})" if first.note else first.changed
     word = {"-": "is missing", "+": "is not expected", "!": f"is {first.note}"}

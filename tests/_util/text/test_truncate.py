@@ -94,6 +94,19 @@ class TestMiddle:
 
 
 @pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param(["abcdefg", "xyz"], ["abcd…", "xyz"], id="start differs"),
+        pytest.param(["abcdefg", "abcdefh"], ["ab…fg", "ab…fh"], id="end differs"),
+        pytest.param(["abcdefg", "abcdxfg"], ["abcdefg", "abcdxfg"], id="middle differs"),
+        pytest.param(["abcdefg", "abcdefg"], ["abcd…", "abcd…"], id="equal"),
+    ],
+)
+def test_different_names_stay_different(names: list[str], expected: list[str]) -> None:
+    assert truncate.distinct(names, 5) == tuple(expected)
+
+
+@pytest.mark.parametrize(
     ("lines", "limit", "expected"),
     [
         pytest.param("abc", 3, ("a", "b", "c"), id="all fit"),
