@@ -19,11 +19,11 @@ def format_headline(result: CheckResult) -> str:
 
     A reason that comes from a program may have several lines.
     """
-    if result.status == "errored":
+    if result.status in ("errored", "skipped"):
         return result.reason or "no reason given"
-    if result.status == "skipped":
-        return result.reason or "no reason given"
-    if result.reason is not None and (result.status == "passed" or _reaches_threshold(result)):
+    if result.reason is not None and result.status == "failed" and reaches_threshold(result):
+        return f"failed despite {_format_score(result)}: {result.reason}"
+    if result.reason is not None and result.status == "passed":
         return f"{result.reason} ({_format_score(result)})"
     if result.status == "passed":
         return _format_score(result)
@@ -165,7 +165,7 @@ def _find_low_turns(
 
     The result is empty if the score reaches the threshold.
     """
-    if _reaches_threshold(result):
+    if reaches_threshold(result):
         return []
     scores = [(turn, score) for turn, score in enumerate(turn_scores, 1) if score is not None]
     least = min((score for _, score in scores), default=0.0)
@@ -183,7 +183,8 @@ def _format_turn(turn: DialogueTurn | None) -> Iterator[str]:
     yield "; no answer" if turn.answer is None else f'; answer "{turn.answer}"'
 
 
-def _reaches_threshold(result: CheckResult) -> bool:
+def reaches_threshold(result: CheckResult) -> bool:
+    """Whether the score reaches the threshold; a check may fail all the same, as for a turn."""
     score, threshold = result.score, result.evaluator.threshold
     return score is not None and threshold is not None and score >= threshold
 

@@ -223,13 +223,13 @@ def _render_row(
     evaluated = totals.passed + totals.failed + totals.errored
     # With a change, the mean that it led to: checks that are no longer evaluated count as 0.
     after = None if compared is None else compared.after
-    score = totals.score if after is None else after
+    score = groups_and_totals.choose_mean(totals if after is None else replace(totals, score=after))
+    shown = None if score is None and totals.failed else compared
     cells = [
         *([markdown_code(groups_and_totals.format_path(result.config))] if several else []),
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
         _format_passed(totals.passed, evaluated, others),
-        baseline_text.format_score_change(score, compared)
-        or groups_and_totals.name_no_score(totals),
+        baseline_text.format_score_change(score, shown) or groups_and_totals.name_no_score(totals),
         markdown_prose(result.evaluator.criterion),
     ]
     if by_name:

@@ -28,6 +28,7 @@ from agentci.reports.differences import RunDifference
 from agentci.reports.failures import Cause, Causes, FailedCheck, list_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
+    choose_mean,
     filter_by_status,
     format_case_names,
     format_conclusion,
@@ -233,13 +234,14 @@ def list_changed_checks(comparison: Comparison) -> Iterator[str]:
 
 def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
     totals, result = checks.totals, checks.representative
+    score = choose_mean(totals)
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
     advisory = "" if result.evaluator.required else baseline_text.ADVISORY
     return (
         _cell(format_path(result.config)),
         f"{_cell(result.evaluator.name)}{advisory}",
         *(f"{each:,}" for each in counts),
-        name_no_score(totals) if totals.score is None else format_score(totals.score),
+        name_no_score(totals) if score is None else format_score(score),
         _cell(result.evaluator.criterion),
     )
 

@@ -21,7 +21,12 @@ from agentci.reports.changed_checks import (
     make_check_key,
     make_novelty_test,
 )
-from agentci.reports.check_text import format_reason, list_findings, shorten_quotes
+from agentci.reports.check_text import (
+    format_reason,
+    list_findings,
+    reaches_threshold,
+    shorten_quotes,
+)
 from agentci.reports.comparison import format_note
 from agentci.reports.contents import show_case
 from agentci.reports.differences import Reference, RunDifference, find_difference
@@ -196,10 +201,11 @@ class Causes(Struct, frozen=True, kw_only=True):
         change = self.changes.get(make_check_key(result))
         reason = format_reason(result)
         judgement, threshold = result.judgement, result.evaluator.threshold
+        shows_score = result.score is not None and not reaches_threshold(result)
         return FailedCheck(
             result=result,
             before=self._format_before(result, change),
-            after="failed" if result.score is None else format_score(result.score, threshold),
+            after=format_score(result.score, threshold) if shows_score else "failed",
             note="" if change is None else format_note(change),
             reason=reason if quotes else shorten_quotes(reason, result),
             findings=list_findings(result, quotes=quotes),

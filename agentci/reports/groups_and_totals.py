@@ -270,13 +270,21 @@ def format_totals(totals: Totals) -> str:
         for status in ("passed", "failed", "errored", "skipped")
         if (count := getattr(totals, status))
     )
-    mean = "" if totals.score is None else f"; mean score {format_score(totals.score)}"
+    score = choose_mean(totals)
+    mean = "" if score is None else f"; mean score {format_score(score)}"
     mean += " without the errors" if mean and totals.errored else ""
     return f"{format_count(totals.checks, 'check')}: {counts}{mean}"
 
 
+def choose_mean(totals: Totals) -> float | None:
+    """Return the mean score; None without one, or if it is 1 although checks failed."""
+    return None if totals.failed and (totals.score or 0.0) >= 1 else totals.score
+
+
 def name_no_score(totals: Totals) -> str:
     """Say what an evaluator has instead of a mean score: ``skipped``, ``errored``."""
+    if totals.score is not None:
+        return "\N{EN DASH}"
     statuses: tuple[Status, ...] = ("skipped", "errored")
     return next((each for each in statuses if getattr(totals, each) == totals.checks), "no score")
 

@@ -64,9 +64,9 @@ def render_chart(report: Report) -> str:
         title = "Mean score of the checks in both runs (line: baseline)"
         return _render_mermaid(title, paired, several=several)
     bars = [
-        _ChartBar(one.representative.config, one.representative.evaluator.name, one.totals.score)
+        _ChartBar(one.representative.config, one.representative.evaluator.name, score)
         for one in groups_and_totals.group_by_evaluator(report.results)
-        if _is_drawn(one.totals.score)
+        if _is_drawn(score := groups_and_totals.choose_mean(one.totals))
     ]
     return (
         _render_mermaid("Mean score", bars, several=several)
@@ -320,7 +320,8 @@ def _render_row(checks: groups_and_totals.EvaluatorChecks, report: Report, *, se
         f"{sections.choose_icon(checks, report, compared)} {name}",
         *(f"{each:,}" for each in counts),
         format_pass_rate(stats),
-        format_mean_score(totals.score, stats) or groups_and_totals.name_no_score(totals),
+        format_mean_score(groups_and_totals.choose_mean(totals), stats)
+        or groups_and_totals.name_no_score(totals),
         markdown_prose(result.evaluator.criterion),
     ]
     return markdown_row(

@@ -66,14 +66,14 @@ def _with_turns(
             "failed",
             1.0,
             "1 turn missing",
-            "1 turn missing (score 1)",
+            "failed despite score 1: 1 turn missing",
             id="failed despite its score",
         ),
         pytest.param(
             "failed",
             0.7,
             "1 turn missing",
-            "1 turn missing (score 0.7)",
+            "failed despite score 0.7: 1 turn missing",
             id="failed at the threshold",
         ),
         pytest.param(

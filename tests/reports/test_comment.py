@@ -51,6 +51,22 @@ def test_comment_of_passed_gate_matches_snapshot(golden: Golden) -> None:
     golden("comment-passed.md", _render(make_report([make_result("passed", 0.9)])))
 
 
+def test_score_that_contradicts_the_verdict_is_not_shown() -> None:
+    """Nor a mean of such scores; the check says that it failed despite its score."""
+    failed = make_result("failed", 1.0, reason="the eval case has 2 turns, the recorded run 1")
+    report = make_report([failed, make_result("passed", 1.0, case="b")])
+    comment, summary = _render(report), text_of(SummaryReport(), report)
+    terminal = render_console(report, quiet=False, verbose=False, colour=False)
+    for text in (comment, summary, terminal):
+        assert "the eval case has 2 turns, the recorded run 1" in text
+        assert "mean score 1" not in text
+    assert "**failed**: the eval case has 2 turns" in comment
+    assert "| 1 of 2 | \N{EN DASH} |" in comment
+    assert "| \N{EN DASH} | score" in summary
+    assert "response_quality: failed despite score 1: the eval case has 2" in terminal
+    assert re.search(r"response_quality .* \N{EN DASH}  score >= 0.7", terminal)
+
+
 def test_comment_is_shorter_than_summary() -> None:
     assert len(_render(mixed_report())) < len(text_of(SummaryReport(), mixed_report())) / 1.5
 

@@ -27,6 +27,7 @@ from agentci.reports.failure_patterns import format_range
 from agentci.reports.failures import Cause, list_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
+    choose_mean,
     format_conclusion,
     format_counts,
     format_mean_score,
@@ -457,7 +458,7 @@ def _column(checks: EvaluatorChecks, report: Report) -> JsonObject:
     return {
         "config": format_path(result.config),
         "name": result.evaluator.name,
-        "mean": format_mean_score(checks.totals.score, checks.stats),
+        "mean": format_mean_score(choose_mean(checks.totals), checks.stats),
         "pass_rate": format_pass_rate(checks.stats),
         **asdict(checks.totals),
         **({} if compared is None else {"baseline": _describe_change(compared)}),

@@ -89,7 +89,8 @@ const isProblem = ({ status, turned }) => status === 'failed' || status === 'err
 
 function scoreWord(check) {
   if (check.status === 'errored') return 'error';
-  if (check.score === undefined) return check.status === 'skipped' ? 'skipped' : check.status;
+  const isOverruled = check.status === 'failed' && check.score >= (check.evaluator.threshold ?? Infinity);
+  if (check.score === undefined || isOverruled) return check.status === 'skipped' ? 'skipped' : check.status;
   return score(check.score);
 }
 
