@@ -242,7 +242,7 @@ def test_printed_key_is_a_secret(tmp_path: Path, model: MockModel) -> None:
         assert f"warning: case oslo: {warning}key removed]`; print no keys" in ran.err
         ran = run_agentci(["run"], cwd=tmp_path)
         assert ran.code == 1
-        assert "what the command printed has a secret" in ran.out
+        assert "what the command printed has an API key" in ran.out
 
 
 @pytest.mark.parametrize(

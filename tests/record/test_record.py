@@ -1039,7 +1039,7 @@ def test_key_that_the_model_repeats_fails_the_gate(
     (tmp_path / "agentci.yaml").write_text(f"traces: {OUT}\nchecks:\n- no_secrets\n")
     ran = run_agentci(["run"], cwd=tmp_path)
     assert ran.code == 1
-    assert "has a secret: removed-key" in ran.out
+    assert "has an API key, which the recording does not keep (rule removed-key)" in ran.out
 
 
 def test_redaction_rule_is_applied(tmp_path: Path, model: MockModel) -> None:

@@ -53,8 +53,10 @@ def _prefixed(name: str, prefix: str, rest: str, *, entropy: float = 3.0) -> Sec
 
 
 _BASE64: Final = r"[0-9A-Za-z_\-]"
+_REMOVED_RULE: Final = "removed-key"
+_REMOVED: Final = f"an API key, which the recording does not keep (rule {_REMOVED_RULE})"
 RULES: Final = (
-    SecretRule("removed-key", r"(\[key removed\])", (REMOVED_KEY,), 0.0),
+    SecretRule(_REMOVED_RULE, r"(\[key removed\])", (REMOVED_KEY,), 0.0),
     SecretRule("aws-access-key", r"\b((?:AKIA|ASIA)[A-Z2-7]{16})\b", ("akia", "asia")),
     SecretRule(
         "aws-secret-key",
@@ -188,7 +190,7 @@ class NoSecrets:
                 if warning.startswith(PRINTED_KEY)
             ]
         misses = dict.fromkeys(
-            f"{place} has a secret: {rule}"
+            f"{place} has {_REMOVED if rule == _REMOVED_RULE else f'a secret: {rule}'}"
             for place, text in searched
             for rule in (*find_secrets(text, self.rules), *self._find_values(text))
         )
