@@ -7,10 +7,17 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.format import format_count, format_distinct, format_number
+from agentci._util.text.format import (
+    format_count,
+    format_distinct,
+    format_distinct_durations,
+    format_number,
+)
 from agentci._util.text.secrets import HIDDEN
 from agentci.gate.rules import GateReason
 from agentci.model.gate import (
+    MAX_MS,
+    MAX_USD,
     POOLED,
     RESULTS_PREFIX,
     Comparability,
@@ -506,9 +513,20 @@ def _compare_limits(before: EvaluatorSettings, after: EvaluatorSettings) -> Iter
         other = after.limits.get(name)
         is_lower_limit = name.split(" ")[0] == LOWER_LIMIT
         if other is None or (other < own if is_lower_limit else other > own):
-            yield "loosened", f"{name} of {before.name}", *_format_values(own, other)
+            subject, write = _LIMITS_WITH_UNIT.get(name, (name, _format_values))
+            values = (write(own, own)[0], NOT_SET) if other is None else write(own, other)
+            yield "loosened", f"{subject} of {before.name}", *values
 
 
+def _format_costs(before: float, after: float) -> tuple[str, str]:
+    own, other = format_distinct(before, after)
+    return f"${own}", f"${other}"
+
+
+_LIMITS_WITH_UNIT: Final[Mapping[str, tuple[str, Callable[[float, float], tuple[str, str]]]]] = {
+    MAX_MS: ("max", format_distinct_durations),
+    MAX_USD: ("max", _format_costs),
+}
 _SETTING_NAMES: Final = {"maximum": "max", "match_type": "match type"}
 
 

@@ -25,6 +25,9 @@ from agentci.model.values import (
 
 # Starts the name of what an entry of `results:` requires, before its path.
 RESULTS_PREFIX: Final = "results "
+# Limits of checks in milliseconds and US dollars; names of others are "max" or "max TOOL".
+MAX_MS: Final = "max_ms"
+MAX_USD: Final = "max_usd"
 
 # An edited definition or expectation may be looser or stricter.
 PolicyChangeKind: TypeAlias = Literal["loosened", "removed", "edited"]
@@ -91,7 +94,8 @@ class EvaluatorSettings(Struct, frozen=True, kw_only=True):
         criterion: the threshold as text.
         match_type, turn_score, on_turn_mismatch: None for evaluators without it.
         repeat, repeat_by: number of runs per case, and how they are combined.
-        limits: of a check, by name; one that starts with ``min`` is a lower limit.
+        limits: of a check, by name; one that starts with ``min`` is a lower limit. ``MAX_MS`` and
+            ``MAX_USD`` have a unit.
         definition: digest of everything else that the config states about the evaluator.
         values: of the same, as short texts by key, to show what was edited.
         code: digest of the files that it names, with the modules that they import; empty if it

@@ -4,6 +4,7 @@ The last are latency, tokens and cost of all recorded runs, and their change.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import fsum
@@ -12,7 +13,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count, format_duration, format_number
 from agentci.model.case import CaseSummary
 from agentci.model.result import (
     SCORED_STATUSES,
@@ -374,7 +375,7 @@ def format_metrics(metrics: ReportMetrics, *, bold: str = "") -> str:
         shares = [
             f"{name} "
             + _format_change(
-                format_seconds,
+                _format_latency,
                 getattr(run.latency_ms, name),
                 getattr(common.latency_ms, name, None),
                 getattr(before.latency_ms, name, None),
@@ -434,9 +435,8 @@ def _format_cost(usd: float) -> str:
     return f"${format_number(usd, USD_DIGITS)} of the agent"
 
 
-def format_seconds(milliseconds: float) -> str:
-    """Format ``0.85 s``."""
-    return f"{format_number(milliseconds / 1000, 2)} s"
+def _format_latency(milliseconds: float) -> str:
+    return format_duration(milliseconds, 2)
 
 
 def _find_latency(amounts: RunAmounts, percentile: Literal["p50", "p95"]) -> float | None:
@@ -457,7 +457,7 @@ def _format_change(
 ) -> str:
     """Format ``2 s → 3 s (+50%)``; of all cases of the run if it is not compared.
 
-    The unit is written once.
+    A unit that both have is written once.
     """
     if now is None or before is None:
         return write(run or 0.0)
@@ -466,7 +466,13 @@ def _format_change(
         return f"{new} ({'unchanged' if now == before else 'about the same'})"
     share = f" ({_format_share(now / before - 1)})" if before > 0 else ""
     mark = bold if now >= before * (1 + NOTABLE_SHARE) else ""
-    return f"{mark}{old.partition(' ')[0]} \N{RIGHTWARDS ARROW} {new}{share}{mark}"
+    own, other = _AMOUNT.fullmatch(old), _AMOUNT.fullmatch(new)
+    if own is not None and other is not None and own["unit"] == other["unit"]:
+        old = own["number"]
+    return f"{mark}{old} \N{RIGHTWARDS ARROW} {new}{share}{mark}"
+
+
+_AMOUNT: Final = re.compile(r"(?P<number>\$?[\d.,]+)(?P<unit>\D*)")
 
 
 def _format_share(change: float) -> str:

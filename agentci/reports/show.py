@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct, to_builtins
 
 from agentci._util.text import escape, json_text, truncate
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count, format_duration, format_number
 from agentci.evaluators.agentevals.match_eval_case import NO_EVAL_SET
 from agentci.model.case import Case, EvalSet
 from agentci.model.result import Report
@@ -365,7 +365,7 @@ def _list_steps(turn: Turn, *, is_expected: bool) -> Iterator[tuple[str, str]]:
 def _list_spent(turn: Turn) -> Iterator[str]:
     """Yield the duration, model calls and tokens of a turn, as far as they were recorded."""
     if turn.duration_ms is not None:
-        yield f"{format_number(turn.duration_ms / 1000)} s"
+        yield format_duration(turn.duration_ms)
     if turn.model_steps:
         yield format_count(len(turn.model_steps), "model call")
     for counts, name in (

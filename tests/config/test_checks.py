@@ -33,7 +33,7 @@ def test_short_and_long_form(tmp_path: Path) -> None:
     assert (first.identity.name, second.identity.name) == ("max_latency", "whole")
     assert (first.identity.required, second.identity.required) == (True, False)
     assert (first.cases, second.cases) == ((), ("a*",))
-    assert first.limits == second.limits == {"max": 5000.0}
+    assert first.limits == second.limits == {"max_ms": 5000.0}
     assert first.identity.place.line == 2
 
 

@@ -28,7 +28,13 @@ def changes(folder: Path, before: str, after: str) -> list[str]:
 @pytest.mark.parametrize(
     ("before", "after", "listed"),
     [
-        ("max_latency: 5s", "max_latency: 6s", ["max of max_latency: 5000 → 6000"]),
+        ("max_latency: 5s", "max_latency: 6s", ["max of max_latency: 5 s → 6 s"]),
+        ("max_latency: 2s", "max_latency: 2h", ["max of max_latency: 2 s → 2 h"]),
+        (
+            "max_duration: 90s",
+            "contains: a",
+            ["max_duration: required, time of the run <= 1 min 30 s → removed"],
+        ),
         ("max_latency: 5s", "max_latency: 4s", []),
         ("max_latency: 5s", "max_latency: 5000ms", []),
         ("max_tokens: {total: 5}", "max_tokens: 5", []),
@@ -37,7 +43,7 @@ def changes(folder: Path, before: str, after: str) -> list[str]:
             "max_tokens: 5",
             ["max input of max_tokens: 4 → not set"],
         ),
-        ("max_cost: 0.05", "max_cost: $0.06", ["max of max_cost: 0.05 → 0.06"]),
+        ("max_cost: 0.05", "max_cost: $0.06", ["max of max_cost: $0.05 → $0.06"]),
         ("max_words: {min: 5}", "max_words: {min: 4}", ["min of max_words: 5 → 4"]),
         ("max_words: {min: 5}", "max_words: {min: 6}", []),
         (
@@ -74,5 +80,5 @@ def test_limit_of_the_base_decides(tmp_path: Path) -> None:
     suite = load(tmp_path, "max_latency: 9s")
     [changed] = apply_base_settings(suite, base, make_gate(suite, workspace)).evaluators
     assert isinstance(changed, CheckEvaluator)
-    assert changed.limits == {"max": 5000.0}
+    assert changed.limits == {"max_ms": 5000.0}
     assert changed.identity.criterion == "time <= 5 s"

@@ -73,6 +73,25 @@ def format_distinct(value: float, threshold: float) -> tuple[str, str]:
     return format_number(value, digits), format_number(threshold, digits)
 
 
+def format_duration(milliseconds: float, digits: int = 3) -> str:
+    """Format ``0.85 s``, ``1 min 30 s``, ``2 h``, with at most ``digits`` decimals."""
+    minutes, seconds = divmod(round(milliseconds / 1000, digits), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    parts = [f"{hours:,} h"] if hours else []
+    parts += [f"{minutes} min"] if minutes else []
+    written = format_number(seconds, digits)
+    parts += [f"{written} s"] if written != "0" or not parts else []
+    return " ".join(parts)
+
+
+def format_distinct_durations(value: float, limit: float) -> tuple[str, str]:
+    """Format two durations in milliseconds with enough decimals to show that they differ."""
+    digits = _find_fewest_digits(
+        3, lambda d: format_duration(value, d) != format_duration(limit, d)
+    )
+    return format_duration(value, digits), format_duration(limit, digits)
+
+
 def format_percent(rate: float) -> str:
     """Format ``98%``: no decimals, or as many as tell it from 0% and 100%."""
     digits = _find_fewest_digits(

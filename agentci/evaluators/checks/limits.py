@@ -9,10 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text.format import format_count, format_distinct, format_number
+from agentci._util.text.format import format_count, format_distinct_durations, format_duration
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding, list_turns, make_finding
 from agentci.model.case import Case
+from agentci.model.gate import MAX_MS, MAX_USD
 from agentci.model.trace import ModelPrice, ModelStep, Trace, Turn
 from agentci.recordings.prices import add_cached, count_input, price_steps
 
@@ -27,7 +28,7 @@ class MaxLatency(Struct, frozen=True, kw_only=True):
     """How long each turn, or all turns together, may take.
 
     Attributes:
-        limits: ``max``, in milliseconds.
+        limits: ``MAX_MS``.
         scope: ``turn`` or ``run``.
     """
 
@@ -40,7 +41,7 @@ class MaxLatency(Struct, frozen=True, kw_only=True):
         times = [turn.duration_ms for turn in turns]
         known = [each for each in times if each is not None]
         details = {"turn_seconds": [None if each is None else each / SECOND for each in times]}
-        most = self.limits[MAX]
+        most = self.limits[MAX_MS]
         if self.scope == "run":
             misses = _describe_excess("all turns took", sum(known), most)
         else:
@@ -54,7 +55,7 @@ class MaxLatency(Struct, frozen=True, kw_only=True):
             raise EvaluatorError(
                 _describe_missing(len(times) - len(known), len(times), "time", "turn")
             )
-        hits = (f"the slowest turn took {format_seconds(max(known))}",) if known else ()
+        hits = (f"the slowest turn took {format_duration(max(known))}",) if known else ()
         return make_finding(*misses, hits=hits, details=details)
 
 
@@ -62,7 +63,7 @@ class MaxDuration(Struct, frozen=True, kw_only=True):
     """How long the run may take, from the first start to the last end.
 
     Attributes:
-        limits: ``max``, in milliseconds.
+        limits: ``MAX_MS``.
     """
 
     limits: Mapping[str, float]
@@ -78,25 +79,20 @@ class MaxDuration(Struct, frozen=True, kw_only=True):
         if not spans:
             raise EvaluatorError(NO_TIMES)
         taken = max(end for _, end in spans) - min(start for start, _ in spans)
-        misses = _describe_excess("the run took", taken, self.limits[MAX])
+        misses = _describe_excess("the run took", taken, self.limits[MAX_MS])
         if not misses and len(spans) < len(turns):
             raise EvaluatorError(
                 _describe_missing(len(turns) - len(spans), len(turns), "time", "turn")
             )
-        hits = (f"the run took {format_seconds(taken)}",)
+        hits = (f"the run took {format_duration(taken)}",)
         return make_finding(*misses, hits=hits, details={"seconds": taken / SECOND})
 
 
 def _describe_excess(subject: str, milliseconds: float, most: float) -> tuple[str, ...]:
     if milliseconds <= most:
         return ()
-    taken, limit = format_distinct(milliseconds / SECOND, most / SECOND)
-    return (f"{subject} {taken} s, more than {limit} s",)
-
-
-def format_seconds(milliseconds: float) -> str:
-    """Format ``1.234 s``."""
-    return f"{format_number(milliseconds / SECOND)} s"
+    taken, limit = format_distinct_durations(milliseconds, most)
+    return (f"{subject} {taken}, more than {limit}",)
 
 
 def _describe_missing(missing: int, total: int, what: str, noun: str) -> str:
@@ -252,7 +248,7 @@ class MaxCost(Struct, frozen=True, kw_only=True):
     """How much the run may cost: as recorded, else tokens by their prices.
 
     Attributes:
-        limits: ``max``, in US dollars.
+        limits: ``MAX_USD``.
         prices: by patterns of models; the first that matches counts.
     """
 
@@ -266,7 +262,7 @@ class MaxCost(Struct, frozen=True, kw_only=True):
             known, missing = trace.cost_usd, ""
         else:
             known, missing = self._price(list_turns(trace))
-        most = self.limits[MAX]
+        most = self.limits[MAX_USD]
         line = f"the run cost ${known:.6g}"
         if known > most:
             return make_finding(f"{line}, more than ${most:g}", details={"cost_usd": known})

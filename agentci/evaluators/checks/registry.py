@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from agentci._util.text.format import format_criterion
+from agentci._util.text.format import format_criterion, format_duration
 from agentci._util.text.json_text import decode_strict_json
 from agentci._util.text.patterns import RE2_HINT
 from agentci._util.text.safe_schema import SafeSchema
@@ -20,7 +20,6 @@ from agentci.evaluators.checks.limits import (
     MaxLatency,
     MaxModelCalls,
     MaxTokens,
-    format_seconds,
 )
 from agentci.evaluators.checks.texts import (
     AbsentTexts,
@@ -53,6 +52,7 @@ from agentci.evaluators.trajectory.expectation import (
     read_trajectory,
 )
 from agentci.evaluators.trajectory.match import MAX_VARIANTS, count_variants
+from agentci.model.gate import MAX_MS, MAX_USD
 from agentci.model.requests import EvaluatorIdentity
 from agentci.model.trace import ModelPrice
 from agentci.model.values import Json, Problem
@@ -126,11 +126,11 @@ def _list_texts(value: str | list[str]) -> list[str]:
 
 
 def _make_latency(entry: entries.MaxLatencyEntry, _: CheckContext) -> CheckRule:
-    return MaxLatency(limits={MAX: entries.parse_duration(entry.value)}, scope=entry.scope)
+    return MaxLatency(limits={MAX_MS: entries.parse_duration(entry.value)}, scope=entry.scope)
 
 
 def _make_duration(entry: entries.MaxDurationEntry, _: CheckContext) -> CheckRule:
-    return MaxDuration(limits={MAX: entries.parse_duration(entry.value)})
+    return MaxDuration(limits={MAX_MS: entries.parse_duration(entry.value)})
 
 
 def _make_tokens(entry: entries.MaxTokensEntry, context: CheckContext) -> CheckRule:
@@ -151,7 +151,7 @@ def _make_tokens(entry: entries.MaxTokensEntry, context: CheckContext) -> CheckR
 def _make_cost(entry: entries.MaxCostEntry, context: CheckContext) -> CheckRule:
     prices = {**entry.prices, **{k: v for k, v in context.prices.items() if k not in entry.prices}}
     return MaxCost(
-        limits={MAX: entries.parse_cost(entry.value)},
+        limits={MAX_USD: entries.parse_cost(entry.value)},
         prices=tuple((name, each.make_price()) for name, each in prices.items()),
     )
 
@@ -343,12 +343,12 @@ CHECKS: Final[Mapping[str, CheckType[Any]]] = {
     "max_latency": CheckType(
         entry=entries.MaxLatencyEntry,
         make=_make_latency,
-        criterion=lambda limits: f"time <= {format_seconds(limits[MAX])}",
+        criterion=lambda limits: f"time <= {format_duration(limits[MAX_MS])}",
     ),
     "max_duration": CheckType(
         entry=entries.MaxDurationEntry,
         make=_make_duration,
-        criterion=lambda limits: f"time of the run <= {format_seconds(limits[MAX])}",
+        criterion=lambda limits: f"time of the run <= {format_duration(limits[MAX_MS])}",
     ),
     "max_tokens": CheckType(
         entry=entries.MaxTokensEntry, make=_make_tokens, criterion=_describe_counts("tokens")
@@ -356,7 +356,7 @@ CHECKS: Final[Mapping[str, CheckType[Any]]] = {
     "max_cost": CheckType(
         entry=entries.MaxCostEntry,
         make=_make_cost,
-        criterion=lambda limits: f"cost <= ${limits[MAX]:g}",
+        criterion=lambda limits: f"cost <= ${limits[MAX_USD]:g}",
     ),
     "max_tool_calls": CheckType(
         entry=entries.MaxToolCallsEntry,

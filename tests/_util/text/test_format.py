@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from agentci._util.text.format import (
     format_count,
     format_distinct,
+    format_distinct_durations,
     format_distinct_percents,
+    format_duration,
     format_number,
     format_percent,
     format_score,
@@ -113,3 +115,23 @@ def test_different_numbers_look_different(value: float, threshold: float) -> Non
 def test_distant_numbers_have_at_most_three_decimals() -> None:
     assert format_distinct(0.71428, 0.8) == ("0.714", "0.8")
     assert format_distinct(0.6999, 0.7) == ("0.6999", "0.7")
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "expected"),
+    [
+        (0, "0 s"),
+        (850, "0.85 s"),
+        (59_999.9, "1 min"),
+        (90_500, "1 min 30.5 s"),
+        (7_200_000, "2 h"),
+        (3_601_000, "1 h 1 s"),
+        (4_000_000_000, "1,111 h 6 min 40 s"),
+    ],
+)
+def test_duration_has_units(milliseconds: float, expected: str) -> None:
+    assert format_duration(milliseconds) == expected
+
+
+def test_different_durations_look_different() -> None:
+    assert format_distinct_durations(60_000.02, 60_000) == ("1 min 0.00002 s", "1 min")
