@@ -40,10 +40,10 @@ from agentci.cli import publish
 from agentci.cli.commands import run
 from agentci.cli.main import main
 plain, spent = run.publish_report, []
-def timed(*given):
+def timed(*given, **options):
     start = time.process_time()
     try:
-        return plain(*given)
+        return plain(*given, **options)
     finally:
         spent.append(time.process_time() - start)
 run.publish_report = timed
