@@ -296,7 +296,13 @@ class ReportMetrics(Struct, frozen=True, kw_only=True):
 
 def summarize_metrics(report: Report) -> ReportMetrics:
     """Summarize the amounts of all cases."""
-    outcomes = list_case_outcomes(report)
+    return _summarize_metrics(IdentityKey(report))
+
+
+# Each report format shows them, some in several places.
+@lru_cache(maxsize=1)
+def _summarize_metrics(report: IdentityKey[Report]) -> ReportMetrics:
+    outcomes = list_case_outcomes(report.value)
     pairs = [
         _pair(each.amounts, each.before)
         for each in outcomes

@@ -103,13 +103,15 @@ def add_baseline_durations(content: RunContent, before: RunContent) -> RunConten
     durations: defaultdict[tuple[int, str, str], deque[float]] = defaultdict(deque)
     for turn, span in _assign_spans(before):
         durations[turn, span.kind, span.name].append(span.ms)
+    if not durations:
+        return content
     spans = tuple(
         replace(span, before_ms=old.popleft())
         if (old := durations[turn, span.kind, span.name])
         else span
         for turn, span in _assign_spans(content)
     )
-    return replace(content, spans=spans) if durations else content
+    return replace(content, spans=spans)
 
 
 def _assign_spans(content: RunContent) -> Iterator[tuple[int, RunSpan]]:
@@ -120,9 +122,10 @@ def _assign_spans(content: RunContent) -> Iterator[tuple[int, RunSpan]]:
     for span in content.spans:
         begun = indexes.get(span.id, begun)
         outer: str | None = span.id
-        seen: set[str] = set()
-        while outer is not None and outer not in indexes and outer not in seen:
-            seen.add(outer)
+        # A trace may have cycles.
+        left = len(parents)
+        while outer is not None and outer not in indexes and left:
+            left -= 1
             outer = parents.get(outer)
         yield indexes.get(outer, begun), span
 
