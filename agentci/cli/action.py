@@ -35,6 +35,7 @@ from agentci.model.values import Problem, replace
 
 if TYPE_CHECKING:
     from agentci.cli.commands.record import Recording
+    from agentci.record.printed_answer import AnswerSource
     from agentci.record.replay import ReplayMode
 
 CONFIG_INPUT = "config"
@@ -46,6 +47,7 @@ RECORD_INPUT: Final = "record"
 DETAIL_INPUTS: Final = (
     "cases",
     "replay",
+    "answer",
     "record-to",
     "record-timeout",
     "redact",
@@ -65,8 +67,10 @@ _REPLAY_MODES: "Final[Mapping[str, ReplayMode | None]]" = {
     "strict": "strict",
     "fallback": "fallback",
 }
+_ANSWER_SOURCES: "Final[Mapping[str, AnswerSource]]" = {"model": "model", "stdout": "stdout"}
 _VALUES: Final = {
     "replay": ("true", "false", "strict", "fallback"),
+    "answer": tuple(_ANSWER_SOURCES),
     "no-injection": ("true", "false"),
 }
 RECORD_INPUTS: Final = (RECORD_INPUT, *DETAIL_INPUTS)
@@ -84,6 +88,7 @@ class _RecordInputs(Struct, frozen=True, kw_only=True):
     redact: tuple[str, ...]
     is_injected: bool
     timeout: str
+    answer: "AnswerSource | None"
 
 
 def main() -> int:
@@ -240,6 +245,7 @@ def _parse_record_inputs(inputs: Mapping[str, str], settings: Settings) -> _Reco
         redact=tuple(filter(None, map(str.strip, given["redact"].splitlines()))),
         is_injected=given["no-injection"].casefold() != "true",
         timeout=given["record-timeout"],
+        answer=_ANSWER_SOURCES.get(given["answer"].casefold()),
     )
 
 
@@ -280,6 +286,7 @@ def _record_in_step(
         redact=inputs.redact,
         is_injected=inputs.is_injected,
         timeout=inputs.timeout,
+        answer=inputs.answer,
     )
     own = {
         name: value

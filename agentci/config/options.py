@@ -69,6 +69,13 @@ OPTIONS: tuple[Option, ...] = (
         input_only=True,
     ),
     Option(
+        "answer",
+        "`stdout` records what the command prints as the answer; `model` drops the warning if that "
+        "differs.",
+        metavar="SOURCE",
+        input_only=True,
+    ),
+    Option(
         "record-to",
         "File for the recorded traces.",
         metavar="FILE",

@@ -168,6 +168,17 @@ def test_agent_without_model_calls_is_an_error_that_names_what_to_add(workspace:
     assert 'OpenAI(base_url=os.environ["OPENAI_BASE_URL"])' in first.data
 
 
+@pytest.mark.usefixtures("model")
+def test_input_answer_records_what_the_command_prints(workspace: Path) -> None:
+    command = f"sh -c '{sys.executable} {AGENT} chat \"$AGENTCI_INPUT\" > /dev/null; echo Printed'"
+    step = run_step(workspace, record=command, cases="cases.jsonl")
+    assert "which is evaluated" in step.summary
+    step = run_step(workspace, record=command, cases="cases.jsonl", answer="stdout")
+    assert "which is evaluated" not in step.summary
+    cases = json.loads((workspace / step.outputs["results"]).read_text())["cases"]
+    assert [each["turns"][-1]["answer"] for each in cases] == ["Printed", "Printed"]
+
+
 def test_agent_sees_no_credential_of_the_job_and_writes_no_command(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +207,8 @@ def test_input_no_injection_leaves_the_environment_of_the_agent_alone(workspace:
         ({"no-injection": "true"}, "input no-injection has no effect without record"),
         ({"record": "true", "no-injection": "no"}, "input no-injection must be true or false, not"),
         ({"replay": "true"}, "input replay has no effect without record; add `record`"),
+        ({"answer": "stdout"}, "input answer has no effect without record; add `record`"),
+        ({"record": "true", "answer": "both"}, "input answer must be model or stdout, not 'both'"),
         ({"cases": "c.jsonl"}, "input cases has no effect without record"),
         ({"record": "a 'b"}, "input record cannot be split into words: No closing quotation"),
         ({"record": "true", "replay": "yes"}, "input replay must be true, false, strict or"),
