@@ -17,6 +17,8 @@ from agentci.model.values import (
 )
 
 DEFAULT_RECORDING: Final = "traces/recorded.jsonl"
+# Stands for a command that `agentci init` did not find.
+COMMAND_PLACEHOLDER: Final = "AGENT_COMMAND"
 
 
 class Option(Struct, frozen=True):

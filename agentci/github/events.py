@@ -56,6 +56,11 @@ class GitHubContext(Struct, frozen=True, kw_only=True):
     run: str = ""
 
     @property
+    def workflow_path(self) -> str:
+        """The path of the workflow's file in the repository; empty if only its name is known."""
+        return self.workflow.split("/", 2)[2] if self.workflow_file else ""
+
+    @property
     def workflow_file(self) -> str:
         """The name of the workflow's file; empty if only the workflow's name is known."""
         folder, _, name = self.workflow.rpartition("/")

@@ -168,6 +168,21 @@ def test_agent_without_model_calls_is_an_error_that_names_what_to_add(workspace:
     assert 'OpenAI(base_url=os.environ["OPENAI_BASE_URL"])' in first.data
 
 
+def test_placeholder_for_the_command_is_an_error_at_its_line(workspace: Path) -> None:
+    file = ".github/workflows/agent-eval.yml"
+    (workspace / file).parent.mkdir(parents=True)
+    (workspace / file).write_text(
+        "# AGENT_COMMAND\njobs:\n  with:\n    record: AGENT_COMMAND {input} # replace it\n"
+    )
+    event = {"GITHUB_WORKFLOW_REF": f"octo/agent/{file}@refs/pull/1/merge"}
+    step = run_step(workspace, event, record="AGENT_COMMAND {input}", cases="cases.jsonl")
+    assert (step.code, step.outputs["verdict"]) == (2, "invalid")
+    first, *_ = [each for each in commands_in(step.log) if each.name == "error"]
+    assert (first.properties["file"], first.properties["line"]) == (file, "4")
+    assert first.data.endswith("replace AGENT_COMMAND by the command that runs your agent")
+    assert f"{file}:4" in (workspace / step.outputs["comment"]).read_text()
+
+
 @pytest.mark.usefixtures("model")
 def test_input_answer_records_what_the_command_prints(workspace: Path) -> None:
     command = f"sh -c '{sys.executable} {AGENT} chat \"$AGENTCI_INPUT\" > /dev/null; echo Printed'"

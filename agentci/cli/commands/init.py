@@ -14,6 +14,7 @@ from agentci._util.text.json_document import LONE_SURROGATE
 from agentci._util.text.suggest import quote_name
 from agentci._util.text.truncate import truncate_list
 from agentci._util.workspace import Workspace, is_file, limit_input, read_start
+from agentci.cli.commands.record import find_placeholder
 from agentci.cli.project import (
     FRAMEWORKS,
     MAX_TEXT_BYTES,
@@ -23,7 +24,7 @@ from agentci.cli.project import (
 )
 from agentci.cli.session import Session
 from agentci.config.discovery import DEFAULT_EVAL_SET
-from agentci.config.options import DEFAULT_RECORDING
+from agentci.config.options import COMMAND_PLACEHOLDER, DEFAULT_RECORDING
 from agentci.config.settings import parse_settings
 from agentci.errors import InputError
 from agentci.model.values import replace
@@ -38,7 +39,9 @@ MAX_NAMES: Final = 3
 CHECKOUT: Final = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
 SETUP_PYTHON: Final = "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0"
 UPLOAD: Final = "actions/upload-artifact@043fb46d1a93c77aae656e7c1c64a875d1fc6a0a # v7.0.1"
+DOWNLOAD: Final = "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c # v8.0.1"
 ACTION: Final = "org/agent-eval-action@v1 # zizmor: ignore[unpinned-uses]"
+OWNER_NOTE: Final = "`org`: the owner of your copy; pin it to a commit"
 FIRST_CHECKS: Final = ("no_secrets: true", "max_tool_calls: 30")
 # One other word in an answer of fewer than 20 words fails. In longer ones no threshold separates a
 # wrong fact from other wording.
@@ -49,18 +52,32 @@ ANSWER_LINES: Final = (
 TOOL_ERRORS_CHECK: Final = "no_tool_errors: true"
 # Of recordings of model calls, in which some frameworks say which tools failed.
 KNOWN_ERRORS_CHECK: Final = "{check: no_tool_errors, allow_unknown: true}"
+GATE_LINES: Final = (
+    "gate:",
+    "  # Fails a pull request that lowers a threshold, or removes or edits an eval case; `warn`",
+    "  # only lists it.",
+    "  on_loosened: fail",
+)
 DEFAULT_TRACES: Final = "traces/*.jsonl"
 FIRST_CASES: Final = "eval_cases:\n  - id: hello\n    input: Hello\n"
 # Where GitHub evaluates an expression, also in a string of YAML.
 EXPRESSION: Final = "${{"
 NO_MANIFEST: Final = "requirements.txt, pyproject.toml or package.json"
 JOB_MINUTES: Final = 30
+# Below the limit of the job, so that an agent that hangs is reported.
+CASE_SECONDS: Final = 120
+COMMAND_SECONDS: Final = 1_200
 IGNORED_LINES: Final = ("agentci-results/",)
 Ask = Callable[[str], str]
 
 
 class _Answers(Struct, frozen=True, kw_only=True):
-    """What the user decided, or what was found."""
+    """What the user decided, or what was found.
+
+    Attributes:
+        command: runs the agent, with ``COMMAND_PLACEHOLDER`` if it is not known; empty to
+            evaluate the traces in the repository.
+    """
 
     command: str
     eval_sets: tuple[str, ...]
@@ -166,12 +183,15 @@ def _decide(project: Project, ask: Ask | None) -> _Answers:
         if not has_runs or recorded is not None:
             shown = f" [{command}]" if command else ""
             question = f"Command that runs the agent ({INPUT_WORD} for its input; - for none)"
-            given = ask(f"{question}{shown}: ").strip() or command
-            command = "" if given == "-" else given
+            command = ask(f"{question}{shown}: ").strip() or command
         if len(eval_sets) > 1:
             given = ask(f"Eval sets, separated by commas [{', '.join(eval_sets)}]: ")
             eval_sets = tuple(filter(None, map(str.strip, given.split(",")))) or eval_sets
         has_workflow = ask(f"Write {WORKFLOW_FILE}? [Y/n] ").strip().lower() not in ("n", "no")
+    if not command and (not has_runs or recorded is not None):
+        is_single = recorded is not None and not recorded.cases
+        command = COMMAND_PLACEHOLDER if is_single else f"{COMMAND_PLACEHOLDER} {INPUT_WORD}"
+    command = "" if command == "-" else command
     return _Answers(command=command, eval_sets=eval_sets, has_workflow=has_workflow)
 
 
@@ -223,14 +243,15 @@ def _evaluate(
     config: str, project: Project, answers: _Answers, traces: str, session: Session
 ) -> int:
     """Evaluate the traces once, or say how to record them."""
-    if project.recorded is not None and not answers.command:
+    if project.traces and answers.has_workflow and not answers.command:
         _say(
             session,
-            "to run the agent in the workflow, add `record: COMMAND` and `replay: true` to it, see "
-            "agentci's docs/recording.md",
+            f"{WORKFLOW_FILE} evaluates the committed traces, and does not run the agent (see "
+            "agentci's docs/recording.md)",
         )
+    missing = _describe_placeholder(answers, session.services.workspace)
     if not project.traces:
-        _say(session, "next:", *_list_next_commands(answers))
+        _say(session, "next:", *(f"  {each}" for each in missing), *_list_next_commands(answers))
         return 0
     from agentci.cli.commands.run import run  # noqa: PLC0415 (only with traces)
 
@@ -240,10 +261,20 @@ def _evaluate(
     except InputError as error:
         problems = (f"  {format_problem(each)}" for each in error.problems)
         _say(session, "the first run needs more:", *problems)
-        return 0
-    if not answers.eval_sets:
-        _say(session, "next: agentci accept   # makes good runs the expectation")
+        code = 0
+    else:
+        if not answers.eval_sets:
+            _say(session, "next: agentci accept   # makes good runs the expectation")
+    _say(session, *(f"next: {each}" for each in missing))
     return code
+
+
+def _describe_placeholder(answers: _Answers, workspace: Workspace) -> list[str]:
+    """Return what is to be filled in in the workflow, if it has been written without a command."""
+    place = find_placeholder(WORKFLOW_FILE, workspace)
+    if place is None or not answers.has_workflow:
+        return []
+    return [f"replace {COMMAND_PLACEHOLDER} in {place} by the command that runs your agent"]
 
 
 def _describe_checks(config: str, project: Project) -> str:
@@ -299,6 +330,7 @@ def make_config(project: Project, eval_sets: Sequence[str]) -> str:
     lines.append("checks: # see agentci's docs/checks.md for more")
     lines += [f"  - {each}" for each in FIRST_CHECKS]
     lines.append(f"  - {TOOL_ERRORS_CHECK if project.has_tool_status else KNOWN_ERRORS_CHECK}")
+    lines += GATE_LINES
     return "\n".join((*lines, ""))
 
 
@@ -329,47 +361,46 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
         _check_path(path)
     lines = [
         "name: agent",
-        "on: [pull_request, merge_group]",
+        "on:",
+        "  push: {branches: [main, master]} # their results are the baseline of pull requests",
+        "  pull_request:",
+        "  merge_group:",
         "permissions: {}",
-        "concurrency:",
-        "  group: agent-${{ github.ref }}",
-        "  cancel-in-progress: true",
+        (
+            'concurrency: {group: "agent-${{ github.event.number || github.run_id }}", '
+            "cancel-in-progress: true}"
+        ),
         "jobs:",
         "  eval:",
-        "    name: Evaluate the agent",
         "    runs-on: ubuntu-latest",
         f"    timeout-minutes: {JOB_MINUTES}",
-        "    permissions:",
-        "      contents: read",
-        "      pull-requests: write # for the comment",
+        "    permissions: {contents: read, actions: read} # `actions` to find the baseline",
+        '    outputs: {page: "${{ steps.page.outputs.artifact-url }}"}',
         "    steps:",
         f"      - uses: {CHECKOUT}",
-        "        with:",
-        "          persist-credentials: false",
-        "          fetch-depth: 0 # to list removed cases and looser thresholds",
+        "        with: {persist-credentials: false, fetch-depth: 0} # to compare with the base",
     ]
     if command:
         lines += _make_install_steps(project, folder)
-    lines += [
-        "      # `org`: the owner of your copy; pin it to a commit",
-        f"      - uses: {ACTION}",
-    ]
+    lines.append(f"      - uses: {ACTION} {OWNER_NOTE}")
     if command and project.is_python:
         packages = "/".join(filter(None, ("/github/workspace", folder, ".agent-packages")))
-        lines += ["        env:", f"          PYTHONPATH: {_quote(packages)}"]
-    inputs: dict[str, str | Sequence[str]] = {"config": config}
+        lines.append(f"        env: {{PYTHONPATH: {json.dumps(packages, ensure_ascii=False)}}}")
+    lines += ["        with:", *_format_input("config", config)]
     if command:
-        inputs["record"] = f"env -C {shlex.quote(folder)} {command}" if folder else command
-        inputs["record-to"] = "" if record_to == DEFAULT_RECORDING else record_to
-        inputs["cases"] = cases
-    elif traces:
-        inputs["traces"] = traces
-    lines.append("        with:")
-    for name, value in inputs.items():
-        lines += _format_input(name, value)
-    if command:
+        lines += _format_input(
+            "record", f"env -C {shlex.quote(folder)} {command}" if folder else command
+        )
+        if COMMAND_PLACEHOLDER in command:
+            lines[-1] += f" # replace {COMMAND_PLACEHOLDER} by the command that runs your agent"
+        lines += _format_input("record-to", "" if record_to == DEFAULT_RECORDING else record_to)
+        lines += _format_input("cases", cases)
+        limit = f"{CASE_SECONDS} # seconds per case" if cases else f"{COMMAND_SECONDS} # seconds"
+        lines.append(f"          record-timeout: {limit}")
         lines.append("          replay: true # answers from the recording, without a key")
-    return "\n".join((*lines, *_COMMENT_STEPS, ""))
+    else:
+        lines += _format_input("traces", traces)
+    return "\n".join((*lines, *_LAST_LINES, ""))
 
 
 def _format_input(name: str, value: str | Sequence[str]) -> Iterator[str]:
@@ -382,28 +413,37 @@ def _format_input(name: str, value: str | Sequence[str]) -> Iterator[str]:
         yield f"          {name}: {_quote(values[0])}"
 
 
-# The comment comes after the upload, so that it can link each case in the uploaded page.
-_COMMENT_STEPS: Final = (
+# The job that runs the agent must not be able to write. The comment comes after the upload, so
+# that it can link each case in the uploaded page.
+_LAST_LINES: Final = (
+    "          baseline: base",
+    f"      - uses: {UPLOAD}",
+    "        if: ${{ !cancelled() }}",
+    "        with: {name: agentci-results, path: agentci-results/, overwrite: true}",
     f"      - uses: {UPLOAD}",
     "        if: ${{ !cancelled() }}",
     "        id: page",
-    "        with:",
-    "          path: agentci-results/report.html",
-    "          archive: false # GitHub shows the page instead of a zip file",
+    "        with: {path: agentci-results/report.html, archive: false} # GitHub shows the page",
+    "  comment: # runs no code of the pull request",
+    "    needs: [eval]",
+    "    if: ${{ !cancelled() && github.event_name == 'pull_request' && needs.eval.outputs.page }}",
+    "    runs-on: ubuntu-latest",
+    "    permissions: {pull-requests: write}",
+    "    steps:",
+    f"      - uses: {DOWNLOAD}",
+    "        with: {name: agentci-results, path: agentci-results}",
     f"      - uses: {ACTION}",
-    "        if: ${{ !cancelled() }}",
-    "        with:",
-    "          comment-report: agentci-results",
-    "          comment: always",
-    "          report-url: ${{ steps.page.outputs.artifact-url }}",
+    (
+        "        with: {comment-report: agentci-results, comment: always, "
+        'report-url: "${{ needs.eval.outputs.page }}"}'
+    ),
 )
 
 
 def _make_install_steps(project: Project, folder: str) -> Iterator[str]:
     if project.is_python:
         yield f"      - uses: {SETUP_PYTHON}"
-        yield "        with:"
-        yield '          python-version: "3.13" # that of the action'
+        yield '        with: {python-version: "3.13"} # that of the action'
     if project.install:
         yield f"      - run: {project.install}"
         if folder:

@@ -25,10 +25,11 @@ from agentci._util.workspace import (
     read_file,
 )
 from agentci.cli.session import Session
+from agentci.config.options import COMMAND_PLACEHOLDER
 from agentci.errors import InputError, RecordingError
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY
-from agentci.model.values import COMMAND_LINE, Problem, hint_at_show, replace
+from agentci.model.values import COMMAND_LINE, Place, Problem, hint_at_show, replace
 from agentci.record.otlp_receiver import TOO_MANY_SPANS
 from agentci.record.printed_answer import AnswerSource
 from agentci.record.recorded_case import (
@@ -65,6 +66,8 @@ from agentci.reports.groups_and_totals import MAX_NAMES, format_problem
 EXIT_FAILED: Final = 1
 EXIT_INCOMPLETE: Final = 3
 MAX_CASES_BYTES: Final = 64 * 1024**2
+MAX_WORKFLOW_BYTES: Final = 1024**2
+PLACEHOLDER_LINE: Final = re.compile(rf"^[^#]*\b{COMMAND_PLACEHOLDER}\b")
 # Of the process of a case, and of a command without cases, such as a test suite or a server.
 CASE_SECONDS: Final = 300
 COMMAND_SECONDS: Final = 3_600
@@ -127,6 +130,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
         timeout: seconds after which a case is stopped, or ``none``; empty for the default.
         answer: what the answer of a case is; None for that of the model, with a warning if the
             command prints another, or as it was recorded before a replay.
+        place: of the command in a workflow; None if it is not known.
     """
 
     command: tuple[str, ...]
@@ -140,6 +144,7 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
     replay: ReplayMode | None = None
     timeout: str = ""
     answer: AnswerSource | None = None
+    place: Place | None = None
 
 
 class Recording(Struct, frozen=True, kw_only=True):
@@ -313,6 +318,10 @@ def _check_command(options: RecordOptions) -> None:
     if not options.command:
         hint = "write it after `--`, as in `agentci record -- python agent.py`"
         raise InputError.from_message("no command to record", hint=hint)
+    if COMMAND_PLACEHOLDER in options.command:
+        message = f"{COMMAND_PLACEHOLDER} is not a command"
+        hint = f"replace {COMMAND_PLACEHOLDER} by the command that runs your agent"
+        raise InputError.from_message(message, place=options.place, hint=hint)
     if options.command[0].startswith("-"):
         message = f"the command begins with the option `{options.command[0]}`"
         raise InputError.from_message(message, hint="write options of `record` before `--`")
@@ -326,6 +335,26 @@ def _check_command(options: RecordOptions) -> None:
         message = f"`{INPUT_PLACE}` in the command needs cases"
         hint = f"add --cases FILE, or write the input itself instead of `{INPUT_PLACE}`"
         raise InputError.from_message(message, hint=hint)
+
+
+def find_placeholder(workflow: str, workspace: Workspace) -> Place | None:
+    """Find the line of a workflow that still has the placeholder for the command of the agent.
+
+    Args:
+        workflow: path of its file in the repository.
+    """
+    path = workspace.root / workflow
+    if not workflow or not is_file(path):
+        return None
+    with suppress(InputError):
+        resolved = workspace.resolve_given(path)
+        text = read_file(resolved, name=workflow, limit_bytes=MAX_WORKFLOW_BYTES).decode(
+            "utf-8", "replace"
+        )
+        for number, line in enumerate(text.splitlines(), start=1):
+            if PLACEHOLDER_LINE.search(line):
+                return Place(file=workflow, line=number)
+    return None
 
 
 def _parse_timeout(text: str, *, has_cases: bool) -> float | None:

@@ -1,5 +1,6 @@
 """``agentci init`` in repositories as people have them: what it finds, writes and leaves alone."""
 
+import io
 import json
 import os
 import shlex
@@ -11,7 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agentci.cli.commands.init import CHECKOUT, SETUP_PYTHON, UPLOAD, init_project
+from agentci.cli.commands.init import (
+    CHECKOUT,
+    DOWNLOAD,
+    SETUP_PYTHON,
+    UPLOAD,
+    init_project,
+)
 from examples.agents.mock_model import mock_model
 from tests.helpers.actionlint import complaints
 from tests.helpers.recordings import eval_set, otlp
@@ -21,6 +28,8 @@ from tests.record.recorded import AGENT as AGENT_PROGRAM
 from tests.record.recorded import make_environment
 
 BIN = Path(sys.executable).parent
+MAX_LINES = 47
+EXAMPLE = ROOT / "examples/workflows/pull-request.yml"
 WORKFLOW = ".github/workflows/agent-eval.yml"
 AGENT = "import sys\nfrom openai import OpenAI\nprint(sys.argv[1])\n"
 AGENTEVALS = "evaluators: [{name: response_match_score, type: builtin}]\neval_set: set.json\n"
@@ -28,8 +37,9 @@ AGENTV = "tests:\n- {id: a, criteria: x, input: Hi, assertions: [{type: contains
 NODE = json.dumps({"scripts": {"agent": "node a.js"}, "dependencies": {"ai": "5.0.0"}})
 
 # The files of a repository, what init says, and the inputs of the action besides `config`.
+UNKNOWN = {"record": "AGENT_COMMAND {input}", "cases": "evals/cases.yaml", "replay": True}
 REPOSITORIES: Mapping[str, tuple[Mapping[str, str], str, Mapping[str, object]]] = {
-    "empty": ({}, "found no agent, traces or configs", {}),
+    "empty": ({}, "found no agent, traces or configs", UNKNOWN),
     "python": (
         {"agent.py": AGENT, "requirements.txt": "openai==2.0\n"},
         "found framework: openai",
@@ -62,7 +72,7 @@ REPOSITORIES: Mapping[str, tuple[Mapping[str, str], str, Mapping[str, object]]] 
     "pytest": (
         {"pyproject.toml": "[project]\ndependencies = ['langgraph>=1']\n", "tests/conftest.py": ""},
         "found tests: pytest",
-        {},
+        UNKNOWN,
     ),
     "adk": (
         {
@@ -105,14 +115,24 @@ def check_workflow(folder: Path) -> Mapping[str, object]:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    job = yaml.safe_load(path.read_text())["jobs"]["eval"]
+    assert len(path.read_text().splitlines()) <= MAX_LINES
+    jobs = yaml.safe_load(path.read_text())["jobs"]
+    job = jobs["eval"]
     assert job["timeout-minutes"] == 30
-    steps = job["steps"]
-    evaluate, upload, comment = steps[-3:]
-    assert upload["with"]["archive"] is False
+    assert job["permissions"] == {"contents": "read", "actions": "read"}
+    evaluate, results, page = job["steps"][-3:]
+    assert page["with"]["archive"] is False
+    assert jobs["comment"]["permissions"] == {"pull-requests": "write"}
+    download, comment = jobs["comment"]["steps"]
+    assert download["with"]["name"] == results["with"]["name"]
     assert comment["uses"] == evaluate["uses"]
-    assert comment["with"]["report-url"] == f"${{{{ steps.{upload['id']}.outputs.artifact-url }}}}"
-    inputs: Mapping[str, object] = evaluate["with"]
+    assert comment["with"]["comment-report"] == download["with"]["path"]
+    assert job["outputs"] == {"page": f"${{{{ steps.{page['id']}.outputs.artifact-url }}}}"}
+    assert comment["with"]["report-url"] == "${{ needs.eval.outputs.page }}"
+    inputs: dict[str, object] = evaluate["with"]
+    assert inputs.pop("baseline") == "base"
+    if "record" in inputs:
+        assert inputs.pop("record-timeout") == (120 if "cases" in inputs else 1200)
     return inputs
 
 
@@ -260,9 +280,8 @@ def test_agent_is_found_by_its_imports(tmp_path: Path) -> None:
     write(root, {"bot/other.py": agent})
     ran = run_agentci(["init", "--yes"], cwd=root)
     assert "several programs that may be the agent: bot/other.py, bot/run me.py" in ran.out
-    assert "the workflow answers the agent" not in ran.out
-    assert f"add `record: COMMAND` and `replay: true` to {WORKFLOW}" in ran.out
-    assert "record" not in check_workflow(root)
+    assert check_workflow(root) == {"config": "agentci.yaml", **UNKNOWN}
+    assert f"  replace AGENT_COMMAND in {WORKFLOW}:" in ran.out
 
 
 def test_cases_of_all_eval_sets_are_recorded(tmp_path: Path) -> None:
@@ -301,8 +320,7 @@ def test_folder_name_with_spaces_is_one_word_of_the_command(tmp_path: Path) -> N
     root = repository(tmp_path / "r")
     write(root, {"my agent; #/agent.py": AGENT})
     subprocess.run([BIN / "agentci", "init", "--yes"], cwd=root / "my agent; #", check=True)
-    steps = yaml.safe_load((root / WORKFLOW).read_text())["jobs"]["eval"]["steps"]
-    command = steps[-3]["with"]["record"]
+    command = str(check_workflow(root)["record"])
     expected = ["env", "-C", "my agent; #", "python", "agent.py", "{input}"]
     assert shlex.split(command) == expected
 
@@ -389,12 +407,18 @@ def test_existing_lines_of_gitignore_stay(tmp_path: Path) -> None:
     assert (tmp_path / ".gitignore").read_bytes() == b"caf\xe9\n*.log\nagentci-results/\n"
 
 
-def test_actions_are_pinned_as_in_the_recipes() -> None:
-    pages = (ROOT / "docs" / name for name in ("recipes.md", "pull-requests.md"))
-    recipes = "".join(page.read_text(encoding="utf-8") for page in pages)
-    assert CHECKOUT in recipes
-    assert SETUP_PYTHON in recipes
-    assert UPLOAD in recipes
+def test_actions_are_pinned_as_in_the_examples() -> None:
+    files = ROOT.glob("examples/workflows/*.yml")
+    others = [each.read_text(encoding="utf-8") for each in files if each.name != EXAMPLE.name]
+    for action in (CHECKOUT, SETUP_PYTHON, UPLOAD, DOWNLOAD):
+        assert any(action in text for text in others)
+
+
+def test_example_is_what_is_written(tmp_path: Path) -> None:
+    root = repository(tmp_path / "r")
+    write(root, REPOSITORIES["python"][0])
+    run_agentci(["init", "--yes"], cwd=root)
+    assert (root / WORKFLOW).read_text() == EXAMPLE.read_text(encoding="utf-8")
 
 
 RECORDED = AGENT_PROGRAM.read_text(encoding="utf-8")
@@ -463,8 +487,23 @@ def test_recording_with_an_unknown_input_needs_a_command(tmp_path: Path) -> None
     write(root, {"agent.py": RECORDED})
     record(root, "--", sys.executable, "agent.py", "chat", "weather in Oslo")
     ran = run_agentci(["init", "--yes"], cwd=root)
-    assert "add `record: COMMAND` and `replay: true`" in ran.out
+    place = next(
+        f"{WORKFLOW}:{number}"
+        for number, line in enumerate((root / WORKFLOW).read_text().splitlines(), start=1)
+        if "record: " in line
+    )
+    assert ran.out.endswith(
+        f"next: replace AGENT_COMMAND in {place} by the command that runs your agent\n"
+    )
+    unknown = {"config": "agentci.yaml", "record": "AGENT_COMMAND", "replay": True}
+    assert check_workflow(root) == unknown
+    (root / WORKFLOW).unlink()
+    answers = iter(["-", ""])
+    session = make_session(root, {})
+    assert init_project(lambda _: next(answers), session) == 0
     assert check_workflow(root) == {"config": "agentci.yaml"}
+    assert isinstance(session.out, io.StringIO)
+    assert f"{WORKFLOW} evaluates the committed traces, and does not run" in session.out.getvalue()
     (root / WORKFLOW).unlink()
     answers = iter(["python agent.py chat 'weather in Oslo'", ""])
     assert init_project(lambda _: next(answers), make_session(root, {})) == 0
