@@ -156,8 +156,10 @@ def test_change_is_over_amounts_that_both_runs_recorded() -> None:
         ),
         (
             [(_run(120_000, 100), _run(75_000, 100))],
-            "latency p50 1 min 15 s → 2 min (+60%), p95 1 min 15 s → 2 min (+60%); "
-            "101 tokens (unchanged)",
+            (
+                "latency p50 1 min 15 s → 2 min (+60%), p95 1 min 15 s → 2 min (+60%); "
+                "101 tokens (unchanged)"
+            ),
         ),
         (
             [(_run(2001, 100), _run(2000, 99))],
