@@ -105,15 +105,17 @@ class Browser(Page):
         for character in text:
             self.press(character)
 
-    def look(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Set the size of the window and the preferred color scheme; colors do not fade."""
+    def look(
+        self, *, width: int = 1280, height: int = 900, dark: bool = False, media: str = ""
+    ) -> None:
+        """Set the window's size, the preferred color scheme and the medium; colors do not fade."""
         self._send(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         motion = {"name": "prefers-reduced-motion", "value": "reduce"}
-        self._send("Emulation.setEmulatedMedia", features=[scheme, motion])
+        self._send("Emulation.setEmulatedMedia", media=media, features=[scheme, motion])
 
     def without_scripts(self) -> None:
         """Disable scripts, from the next page on."""

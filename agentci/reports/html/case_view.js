@@ -12,16 +12,17 @@ function caseView(id, params) {
   const { run } = content;
   const references = referencesOf(run);
   const reference = chooseReference(each, references, params);
+  const isOneColumn = isStacked.matches || isPrinted;
   return [
     make('div.casehead', caseNav(each), caseTitle(each), compareBar(each, references, reference, params)),
     make(
       'div.split',
-      isStacked.matches ? checksView(each, content, params.check, isProblem) : null,
+      isOneColumn && checksView(each, content, params.check, isProblem),
       make('div.turns', contentNote(run), conversation(run, each, content, reference), subagentsView(run)),
-      isStacked.matches
+      isOneColumn
         ? checksView(each, content, params.check, (check) => !isProblem(check))
         : make('aside.side', { 'aria-label': 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
-      make('div.turns', timelineView(run, each), isStacked.matches ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
+      make('div.turns', timelineView(run, each), isOneColumn ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
     ),
   ];
 }
@@ -39,8 +40,16 @@ function caseHashLikeThis(each) {
   return caseHash(each, null, { with: here.params.with });
 }
 
+/** The next or previous case of the list that got worse, or without a baseline that failed. */
+function nextWorse(each, by) {
+  const at = shownCases.indexOf(each);
+  const others = by > 0 ? shownCases.slice(at + 1) : shownCases.slice(0, Math.max(0, at)).reverse();
+  return others.find(HAS_BASELINE ? isWorse : needsLook);
+}
+
 function caseNav(each) {
   const at = shownCases.indexOf(each);
+  const worse = nextWorse(each, 1);
   const link = (to, text, label) =>
     to
       ? make('a.btn', { href: caseHashLikeThis(to), 'aria-label': label }, text)
@@ -50,7 +59,7 @@ function caseNav(each) {
     { 'aria-label': 'Cases' },
     make('a', { href: backHash }, backHash.startsWith('#/compare') ? '\u2190 Comparison' : '\u2190 All cases'),
     at < 0 ? null : make('span.quiet', `${count(at + 1)} of ${count(shownCases.length)}`),
-    make('div.tools', link(at < 0 ? null : shownCases[at - 1], '\u2039 Previous', 'Previous case'), link(at < 0 ? null : shownCases[at + 1], 'Next \u203a', 'Next case')),
+    make('div.tools', copyButton(location.href, null, 'Copy link'), worse && worse !== shownCases[at + 1] ? link(worse, `Next ${HAS_BASELINE ? 'regression' : 'failure'} \u00bb`) : null, link(at < 0 ? null : shownCases[at - 1], '\u2039 Previous', 'Previous case'), link(at < 0 ? null : shownCases[at + 1], 'Next \u203a', 'Next case')),
   );
 }
 
@@ -59,7 +68,7 @@ function caseTitle(each) {
     'div.head',
     make('h1', each.id || '(no name)'),
     each.states.some((state) => STATE_LABELS[state]) ? each.states.map((state) => statePill(state, each.status)) : pill(each.status, STATUS_WORDS[each.status]),
-    each.answer_changed ? pill('note', 'Answer changed') : null,
+    each.answer_changed && pill('note', 'Answer changed'),
     each.tags.map((tag) => make('a.quiet', { href: writeHash('/', { q: `#${tag}` }) }, `#${tag}`)),
   );
 }
@@ -90,8 +99,8 @@ function contentNote(run) {
   };
   const text = notes[run.level ?? 'full'];
   return [
-    text ? make('p.card.gap', text) : null,
-    run.redacted ? make('p.card.gap', 'Secrets in this run are replaced by ***.') : null,
+    text && make('p.card.gap', text),
+    run.redacted && make('p.card.gap', 'Secrets in this run are replaced by ***.'),
   ];
 }
 
@@ -221,6 +230,6 @@ function caseFacts(each, content) {
         ? `${(content.run.turns ?? []).filter((turn) => !turn.missing).length} of ${content.run.turns.length}; totals are not compared`
         : '',
     }),
-    content.warnings ? list(content.warnings, 'warnings') : null,
+    content.warnings && list(content.warnings, 'warnings'),
   );
 }

@@ -120,7 +120,7 @@ const isWorse = (each) => ['new_failure', 'lost', 'lower_score'].some((state) =>
 /** By name: label, which cases it shows, the status whose colour it has, and its limits. */
 const FILTERS = {
   all: ['All cases', () => true],
-  failed: ['Failed', (each) => each.status === 'failed' && !each.state, 'failed'],
+  failed: ['Failed', (each) => each.status === 'failed', 'failed'],
   new: ['New failures', hasState('new_failure'), 'failed'],
   still: ['Still failing', hasState('still_failing'), 'failed'],
   error: ['Errors', (each) => each.checks.some((check) => check.status === 'errored'), 'errored'],

@@ -29,11 +29,19 @@ function changesView() {
       make('h2', { id: 'changes' }, HAS_BASELINE ? 'What changed' : 'Failures'),
       make('span.quiet', HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
     ),
-    make('div.changes', cards, rest.length ? restView(rest, known.slice(MAX_LINES)) : null),
+    make('div.changes', inColumns(cards), rest.length ? restView(rest, known.slice(MAX_LINES)) : null),
     more.length
       ? make('details.fold.more', { ontoggle: ({ target }) => target.querySelector('.rest') ?? target.append(restView(more, [])) }, make('summary', `${countOf(more.length, 'more cause')} of failures`))
       : null,
   );
+}
+
+/** Cards in two columns, where each has its own height: the next one goes to the column with less text. */
+function inColumns(cards) {
+  if (isNarrow.matches || isPrinted || cards.length < 2) return cards;
+  const [left, right] = [make('div'), make('div')];
+  for (const each of cards) (right.textContent.length < left.textContent.length ? right : left).append(each);
+  return [left, right];
 }
 
 /** Evaluators that evaluate nothing now, and checks that only the baseline has evaluated. */
@@ -66,7 +74,7 @@ function lostNotes(most) {
   const left = LOST_ROWS.length - shown.length + DATA.lost.more;
   return [
     shown.map(({ label, name, text, href }) => make('p.note', pill('errored', label), make('span', make('a', { href }, name), ' ', prose(text)))),
-    left > 0 ? make('p.note', make('a', { href: '#/compare' }, `${count(left)} more`)) : null,
+    left > 0 && make('p.note', make('a', { href: '#/compare' }, `${count(left)} more`)),
   ];
 }
 
@@ -91,7 +99,7 @@ function changeCard(each, { cases, first, similar, ...likeness }) {
       'div.top',
       statePill(each.state, each.status),
       make('a.name', { href: caseHash(each) }, each.id),
-      each.question && each.question !== each.id ? make('span.quiet', `\u201c${each.question}\u201d`) : null,
+      each.question && each.question !== each.id && make('span.quiet', `\u201c${each.question}\u201d`),
     ),
     make(
       'ul',
@@ -103,11 +111,11 @@ function changeCard(each, { cases, first, similar, ...likeness }) {
           beforeAndNow(check),
         ),
       ),
-      problems.length > MAX_REASONS ? make('li.quiet', `and ${countOf(problems.length - MAX_REASONS, 'more check')}`) : null,
+      problems.length > MAX_REASONS && make('li.quiet', `and ${countOf(problems.length - MAX_REASONS, 'more check')}`),
     ),
-    first ? firstDifference(first, run) : null,
-    cases.length > 1 ? likeCases(each, cases.slice(1), likeness) : null,
-    similar ? make('p.same', similar) : null,
+    first && firstDifference(first, run),
+    cases.length > 1 && likeCases(each, cases.slice(1), likeness),
+    similar && make('p.same', similar),
   );
 }
 

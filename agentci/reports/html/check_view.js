@@ -35,31 +35,31 @@ function checkBox(each, check, findings, isChosen) {
   const summary = make(
     'p.small',
     make('span', dotted(evaluator.type, evaluator.criterion, CONFIGS.length > 1 && evaluator.config)),
-    check.before ? make('span.num', `baseline ${check.before[1] === null ? check.before[0] : score(check.before[1])} `, delta(check.change)) : null,
+    check.before && make('span.num', `baseline ${check.before[1] === null ? check.before[0] : score(check.before[1])} `, delta(check.change)),
+  );
+  const heading = make(
+    'h3',
+    dot(status),
+    make('code', evaluator.name),
+    turned !== 'error' && STATE_LABELS[turned] && pill(STATE_COLOURS[turned], STATE_LABELS[turned]),
+    evaluator.required ? null : pill('note', 'advisory'),
+    make('span.num', scoreWord(check)),
   );
   return make(
     'article.check',
     { class: `${turned === 'lost' ? 'errored' : status} ${isChosen ? 'chosen' : ''}`, id: `check-${check.id}`, 'data-check': evaluator.name },
-    make(
-      'h3',
-      dot(status),
-      make('code', evaluator.name),
-      turned !== 'error' && STATE_LABELS[turned] ? pill(STATE_COLOURS[turned], STATE_LABELS[turned]) : null,
-      evaluator.required ? null : pill('note', 'advisory'),
-      make('span.num', scoreWord(check)),
-    ),
-    isUnchanged ? null : [meter(check), make('p.headline', findings.headline, check.cached ? ' (cached)' : '')],
+    isUnchanged ? null : [heading, meter(check), make('p.headline', findings.headline, check.cached ? ' (cached)' : '')],
     reasons,
     texts.filter((line) => !findings.headline.includes(line)).map((line) => folded([make('p', prose(line))], line.length)),
     alignedTurns(findings.details).map(alignedView),
-    findings.trials ? trialsView(findings.trials) : null,
-    findings.repeats ? repeatsView(findings.repeats) : null,
+    findings.trials && trialsView(findings.trials),
+    findings.repeats && repeatsView(findings.repeats),
     isUnchanged || !passed ? null : make('details.fold', make('summary', `${countOf(hits.length, 'finding')} passed`), passed),
     isUnchanged ? null : summary,
     make(
       'details.fold',
-      make('summary', 'Details'),
-      isUnchanged ? [passed, summary] : null,
+      make('summary', isUnchanged ? heading : 'Details'),
+      isUnchanged && [passed, summary],
       factsOf({
         Config: evaluator.place,
         Duration: check.seconds ? `${number(check.seconds)} s${check.cached ? ' (cached)' : ''}` : check.cached ? 'cached' : '',
@@ -67,7 +67,7 @@ function checkBox(each, check, findings, isChosen) {
         'Check ID': check.id,
         'Run again': make('code', command('run', evaluator.config, '--only', evaluator.name, ...(each.id ? ['--case', each.id] : []))),
       }),
-      findings.details ? make('pre', { tabindex: 0 }, plain(JSON.stringify(findings.details, null, 2))) : null,
+      findings.details && make('pre', { tabindex: 0 }, plain(JSON.stringify(findings.details, null, 2))),
     ),
   );
 }
@@ -94,11 +94,11 @@ function alignedView({ title, rows }) {
           { class: mark || 'equal' },
           make('span.mark', mark || 'as expected'),
           alignedTexts(mark, expected, actual),
-          note ? make('span.quiet', note) : null,
+          note && make('span.quiet', note),
         ),
       ),
     ),
-    rows.length > MAX_CALLS ? make('p.quiet', `\u2026 and ${count(rows.length - MAX_CALLS)} more`) : null,
+    rows.length > MAX_CALLS && make('p.quiet', `\u2026 and ${count(rows.length - MAX_CALLS)} more`),
   );
 }
 

@@ -14,27 +14,36 @@ function evaluatorsView() {
     const status = column.failed ? 'failed' : column.passed && !column.errored ? 'passed' : 'errored';
     const { type, criterion, required, place } = checks[0].evaluator;
     const evaluated = column.passed + column.failed + column.errored;
+    const selected = { e: column.name, q: several ? column.config : '' };
+    const own = searchCases(CASES, { query: selected.q, evaluator: column.name });
+    // A number leads to the cases that it counts.
+    const amountOf = (f, status) => {
+      const amount = column[status];
+      const isListed = own.filter(FILTERS[f][1]).length === amount;
+      return amount ? make(isListed ? 'a' : 'span', { href: isListed && writeHash('/', { ...selected, f }) }, count(amount)) : '\u2013';
+    };
     return [
       [
         dot(status),
         ' ',
-        make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name)),
+        make('a', { href: writeHash('/', { ...selected }) }, make('b', column.name)),
         required ? null : [' ', pill('note', 'advisory')],
         make('div.quiet', dotted(type, criterion, place, several && column.config)),
       ],
       histogram(checks),
-      evaluated ? `${count(column.passed)} of ${count(evaluated)}` : pill('errored', 'nothing evaluated'),
-      column.errored ? count(column.errored) : '\u2013',
-      column.skipped ? count(column.skipped) : '\u2013',
+      evaluated ? [amountOf('passed', 'passed'), ` of ${count(evaluated)}`] : pill('errored', 'nothing evaluated'),
+      amountOf('failed', 'failed'),
+      amountOf('error', 'errored'),
+      amountOf('skipped', 'skipped'),
       column.mean || '\u2013',
       column.pass_rate || '\u2013',
     ];
   });
   for (const { name, baseline } of DATA.baseline?.removed ?? []) {
-    rows.unshift([[dot('errored'), ' ', make('b', name), ' ', pill('errored', 'removed'), make('div.quiet', 'only the baseline has its checks')], '\u2013', `0 of ${count(baseline.checks)}`, '\u2013', '\u2013', '\u2013', '\u2013']);
+    rows.unshift([[dot('errored'), ' ', make('a', { href: writeHash('/', { e: name }) }, make('b', name)), ' ', pill('errored', 'removed'), make('div.quiet', 'only the baseline has its checks')], '\u2013', `0 of ${count(baseline.checks)}`, '\u2013', '\u2013', '\u2013', '\u2013', '\u2013']);
   }
   const hasInterval = columns.some(({ mean, pass_rate: rate }) => `${mean}${rate}`.includes(' to '));
-  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval)];
+  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Failed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval)];
   return [make('h1', 'Evaluators'), card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, rows), heads)))];
 }
 
@@ -244,7 +253,7 @@ function comparedCase(each) {
     comparedScores(each),
     comparedCalls(turns),
     changed.map((turn) => [
-      turns.length > 1 ? make('p.ask', `Turn ${turns.indexOf(turn) + 1}: ${turn.user.slice(0, 300)}`) : null,
+      turns.length > 1 && make('p.ask', `Turn ${turns.indexOf(turn) + 1}: ${turn.user.slice(0, 300)}`),
       make('div.answer', answerView(turn, baselineOf(turn), 'base')),
     ]),
   );

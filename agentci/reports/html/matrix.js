@@ -61,12 +61,12 @@ function matrixView(params) {
     { 'aria-labelledby': 'matrix' },
     make('h2.unseen', { id: 'matrix' }, 'Cases and evaluators'),
     controlsView(selection, '/', MATRIX_FILTERS),
-    columns.length < COLUMNS.length ? make('p.hint', `${count(columns.length)} of ${countOf(COLUMNS.length, 'evaluator')}, those with failures first. Choose another above, or open a case.`) : null,
+    columns.length < COLUMNS.length && make('p.hint', `${count(columns.length)} of ${countOf(COLUMNS.length, 'evaluator')}, those with failures first. Choose another above, or open a case.`),
     make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} shown`),
     view,
     found.length ? null : emptyView(selection),
-    found.length < selected.length ? make('p.hint', `${countOf(selected.length - found.length, 'case')} that passed or were skipped as before: not printed.`) : null,
-    HAS_BASELINE ? make('div.foot', 'A coloured edge marks a status that changed.') : null,
+    found.length < selected.length && make('p.hint', `${countOf(selected.length - found.length, 'case')} that passed or were skipped as before: not printed.`),
+    HAS_BASELINE && make('div.foot', 'A coloured edge marks a status that changed.'),
   );
 }
 
@@ -121,7 +121,7 @@ function controlsView(selection, path, filters) {
             title: limits,
             onclick: () => go(writeHash(path, { ...here.params, like: '', f: key })),
           },
-          status ? make('i', { class: status }) : null,
+          status && make('i', { class: status }),
           label,
           ' ',
           make('b', count(amount)),
@@ -134,9 +134,9 @@ function controlsView(selection, path, filters) {
     make(
       'div.find',
       path === '/' ? null : searchField(selection, path),
-      COLUMNS.length > 1 ? choice('e', 'Evaluator', selection.evaluator, [['', 'All evaluators'], ...names], set) : null,
+      COLUMNS.length > 1 && choice('e', 'Evaluator', selection.evaluator, [['', 'All evaluators'], ...names], set),
       choice('sort', 'Sort', selection.sort, orders, set),
-      path === '/' && groups.length > 1 ? choice('group', 'Group', selection.group, groups, set) : null,
+      path === '/' && groups.length > 1 && choice('group', 'Group', selection.group, groups, set),
     ),
   );
 }
@@ -181,8 +181,8 @@ function searchHead(selection, found) {
     make(
       'div',
       make('b', countOf(found.length, 'case')),
-      found.length < CASES.length ? make('span.quiet', ` of ${count(CASES.length)}`) : null,
-      isReading(selection.query) ? make('span.quiet', ' searching answers\u2026') : null,
+      found.length < CASES.length && make('span.quiet', ` of ${count(CASES.length)}`),
+      isReading(selection.query) && make('span.quiet', ' searching answers\u2026'),
     ),
   );
 }
@@ -211,7 +211,7 @@ function columnHead(column, { sort }, set) {
     evaluated
       ? make('small', `${count(totals.passed)} of ${count(evaluated)}`, totals.skipped ? ` \u00b7 ${count(totals.skipped)} skipped` : '')
       : pill('errored', column.checks.length ? 'nothing evaluated' : 'removed'),
-    required === false ? make('small', ' advisory') : null,
+    required === false && make('small', ' advisory'),
   );
 }
 
@@ -289,7 +289,7 @@ function caseRow(each, columns, index) {
         make('a', { href: caseHash(each), title: each.id, 'data-case': each.index }, each.id || '(no name)'),
         make(
           'div.line',
-          HAS_BASELINE ? statePill(each.state, each.status) : null,
+          HAS_BASELINE && statePill(each.state, each.status),
           moreStates(each),
           each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
           make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
@@ -302,7 +302,7 @@ function caseRow(each, columns, index) {
       return make(
         'td.amount',
         format(each.amounts[name]),
-        isWorse ? make('div', delta(each.amounts[name] - each.before[name], { format, good: -1, least: 0 })) : null,
+        isWorse && make('div', delta(each.amounts[name] - each.before[name], { format, good: -1, least: 0 })),
       );
     }),
   );
@@ -334,9 +334,9 @@ function cell(each, column) {
       { class: `${status} ${turned === 'still_failing' ? '' : turned}`, href: caseHash(each, check), title: `${title.filter(Boolean).join(', ')}\n${check.reason ?? ''}` },
       unseen(`${evaluator.name}: ${STATUS_WORDS[status]} `),
       make('b', status === 'skipped' && check.score === undefined ? 'skip' : word),
-      change !== null && Math.abs(change) >= MIN_CHANGE ? make('small', { class: change < 0 ? 'worse' : 'better' }, `${change > 0 ? '\u25b2' : '\u25bc'}${score(Math.abs(change))}`) : null,
-      turned === 'lost' && status !== 'removed' ? make('small', `was ${score(before[1] ?? 1)}`) : null,
-      own.length > 1 ? make('small', `+${own.length - 1}`) : null,
+      change !== null && Math.abs(change) >= MIN_CHANGE && make('small', { class: change < 0 ? 'worse' : 'better' }, `${change > 0 ? '\u25b2' : '\u25bc'}${score(Math.abs(change))}`),
+      turned === 'lost' && status !== 'removed' && make('small', `was ${score(before[1] ?? 1)}`),
+      own.length > 1 && make('small', `+${own.length - 1}`),
     ),
   );
 }

@@ -7,7 +7,7 @@ function messagesView() {
   const messages = DATA.messages ?? [];
   return [
     make('h1', 'Messages and policy'),
-    policy ? policyView(policy) : null,
+    policy && policyView(policy),
     messages.length ? card('Messages', messages.map(messageRow)) : null,
     messages.length || policy ? null : make('div.card.none', make('p', 'No messages.')),
   ];

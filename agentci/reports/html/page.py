@@ -81,7 +81,9 @@ def _shorten_script(script: str) -> str:
     """
     parts = _LITERAL_IN_SCRIPT.split(_NEEDLESS_LINE_END.sub("", script))
     code = _NEEDLESS_SPACE.sub("", "\0".join(parts[::2])).replace("make(", "m(")
-    parts[::2] = _NEEDLESS_MARK.sub("", code).split("\0")
+    code = _CONSTANTS.sub(lambda found: found[0].replace(";const ", ","), code)
+    code = _PARENTHESES.sub(r"\1", _NEEDLESS_MARK.sub("", code))
+    parts[::2] = code.split("\0")
     return "".join(parts)
 
 
@@ -103,6 +105,9 @@ _NEEDLESS_SPACE: Final = re.compile(
 )
 
 
+# Constants in one block; of a loop's head, the rest is no statement of its own.
+_CONSTANTS: Final = re.compile(r"(?<!\()(const [^;{}]*(?:;const [^;{}]*)+)")
+_PARENTHESES: Final = re.compile(r"\((\w+)\)(?==>)")
 # A comma or a semicolon before what closes its list or block.
 _NEEDLESS_MARK: Final = re.compile(r",(?=[)\]}])|;(?=})")
 

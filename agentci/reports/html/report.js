@@ -7,7 +7,7 @@ const TABS = [
   ['/messages', 'Messages', (DATA.messages ?? []).length + (DATA.policy?.changes.length ?? 0)],
 ];
 const KEYS = [
-  ['j k', 'next, previous row'],
+  ['j k', 'next, previous row; of a case: regression'],
   ['Enter', 'open the case'],
   ['[ ]', 'previous, next case'],
   ['/', 'search'],
@@ -147,6 +147,14 @@ function stepCase(by) {
   if (to) go(caseHashLikeThis(to));
 }
 
+/** The next or previous row, case of the comparison, or on the page of a case one that got worse. */
+function stepDown(by) {
+  if (here.view !== 'case') return isList() ? moveCursor(by) : stepLink(by);
+  const each = CASES.find(({ name }) => name === here.id);
+  const to = each && nextWorse(each, by);
+  return to && go(caseHashLikeThis(to));
+}
+
 /** Focus the next or previous case of the comparison. */
 function stepLink(by) {
   const links = [...document.querySelectorAll('.beside header a')];
@@ -165,8 +173,8 @@ function cycleReference() {
 
 const isList = () => here.view === 'overview';
 const ACTIONS = {
-  j: () => (isList() ? moveCursor(1) : stepLink(1)),
-  k: () => (isList() ? moveCursor(-1) : stepLink(-1)),
+  j: () => stepDown(1),
+  k: () => stepDown(-1),
   ArrowDown: () => isList() && cursor >= 0 && moveCursor(1),
   ArrowUp: () => isList() && cursor >= 0 && moveCursor(-1),
   Enter: () => isList() && listed[cursor] && go(caseHash(listed[cursor])),

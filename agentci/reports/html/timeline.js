@@ -31,7 +31,7 @@ function timelineView(run, each) {
       pauses.filter(({ next }) => next === span).map(({ real }) => make('p.pause', `${milliseconds(real)} pause between turns, not drawn`)),
       spanRow(span, depth, place(span.start_ms), end, parts.get(span.id)),
     ]),
-    left > 0 ? make('p.quiet', `\u2026 and ${countOf(left, 'more span')}`) : null,
+    left > 0 && make('p.quiet', `\u2026 and ${countOf(left, 'more span')}`),
   );
 }
 

@@ -57,8 +57,8 @@ function payloadView(text, owner) {
     make('h4', text.name),
     make('span.remarks-of', remarks(text)),
     pretty === null ? null : toggle('Raw text', (isOn) => fill(!isOn)),
-    text.content ? copyButton(text.content, shown) : null,
-    text.content ? shown : null,
+    text.content && copyButton(text.content, shown),
+    text.content && shown,
   );
 }
 
@@ -71,17 +71,17 @@ function toggle(label, turn) {
   return make('button.btn', { 'aria-pressed': 'false', onclick: press }, label);
 }
 
-/** Copy the raw text; without access to the clipboard, select the text that is shown. */
-function copyButton(content, shown) {
+/** Copy a text; without access to the clipboard, select it where it is shown. */
+function copyButton(content, shown, label = 'Copy') {
   const status = make('span', { role: 'status' });
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(content);
       status.textContent = 'Copied';
     } catch {
-      getSelection().selectAllChildren(shown);
-      status.textContent = 'Selected; press Ctrl+C to copy';
+      if (shown) getSelection().selectAllChildren(shown);
+      status.textContent = shown ? 'Selected; press Ctrl+C to copy' : 'Copy it from the address bar';
     }
   };
-  return [make('button.btn', { onclick: copy }, 'Copy'), status];
+  return [make('button.btn', { onclick: copy }, label), status];
 }

@@ -46,12 +46,12 @@ function turnView(turn, index, { reference, scores, isFailed, findings }) {
     make(
       'header',
       make('h2', `Turn ${index + 1}`),
-      turn.missing ? pill('failed', 'Missing in this run') : null,
+      turn.missing && pill('failed', 'Missing in this run'),
       latency === undefined
         ? null
         : make('span', milliseconds(latency), ' ', base?.latency_ms === undefined ? null : delta(latency - base.latency_ms, { format: milliseconds, good: -1, least: 50 })),
       scores,
-      tokens ? make('span.end', `${count(tokens.input)} tokens in, ${count(tokens.output)} out`) : null,
+      tokens && make('span.end', `${count(tokens.input)} tokens in, ${count(tokens.output)} out`),
     ),
     step('User', turn.user ? folded([turn.user], turn.user.length) : make('span.quiet', turn.user_recorded === false ? 'not recorded' : 'no text')),
     callsStep(turn, base, reference, isFailed, findings),
@@ -173,8 +173,8 @@ function callRow(row, { isCompared, isFailed, isBaseline, side = null }, { mark:
     'div.call',
     { class: callClass({ mark, findings }, isFailed) + (state && ' error') },
     make('div', make('code', callText(row, false, side)), make('span.mark', dotted(state, isBaseline && findings && FAILED_WORDS[failed], word, actual?.ms === undefined ? '' : milliseconds(actual.ms)))),
-    findings ? list(findings, 'misses') : null,
-    actual && result !== undefined ? make('div.result', folded([unseen('result '), '\u2192 ', make('code', text)], text.length)) : null,
+    findings && list(findings, 'misses'),
+    actual && result !== undefined && make('div.result', folded([unseen('result '), '\u2192 ', make('code', text)], text.length)),
   );
 }
 
@@ -199,9 +199,9 @@ function answerView(turn, base, reference) {
   return make(
     'div.panes',
     reference === 'base' ? null : side('Expected', turn.expected_answer, 'No expected answer'),
-    reference === 'base' ? side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn') : null,
+    reference === 'base' && side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn'),
     pane('This run', actual === null ? none : pieces ? comparedText(pieces, '+') : folded([actual], actual.length), { isNow: true, note: isSame ? 'identical' : '' }),
-    reference === 'both' ? side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn') : null,
+    reference === 'both' && side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn'),
   );
 }
 

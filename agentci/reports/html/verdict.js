@@ -17,7 +17,7 @@ function verdictView() {
       ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,
     make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
-    HAS_BASELINE ? make('p.why', isShort ? null : [checksText, ' '], casesText) : null,
+    HAS_BASELINE && make('p.why', isShort ? null : [checksText, ' '], casesText),
     line,
     list(others.slice(0, most), 'why'),
     folded.length < 2 ? list(folded, 'why') : make('details.fold', make('summary', dotted(folded.length > notes.length && countOf(folded.length - notes.length, 'detail'), notes.length && countOf(notes.length, 'note'))), list(folded, 'why')),
@@ -61,10 +61,10 @@ function metaParts() {
   const models = DATA.metrics?.models ?? [];
   const { now, before } = DATA.recorded ?? {};
   return [
-    repository ? make('b', repository) : null,
+    repository && make('b', repository),
     request ? (page ? outside(page, request) : make('span', request)) : null,
-    !pull && branch ? make('span', branch) : null,
-    commit ? commitView(commit) : null,
+    !pull && branch && make('span', branch),
+    commit && commitView(commit),
     DATA.baseline && !DATA.baseline.missing
       ? make('span', 'baseline ', DATA.baseline.branch ? `${DATA.baseline.branch}@` : '', DATA.baseline.commit ? commitView(DATA.baseline.commit) : make('code', baselineName()), ageText(now - before))
       : null,
@@ -73,8 +73,8 @@ function metaParts() {
       ? make('span', `evaluators took ${milliseconds(seconds * 1000)}`, cached ? `, ${countOf(cached, 'check')} cached` : '')
       : null,
     models.length ? make('span', `agent model ${models.slice(0, 3).join(', ')}`) : null,
-    DATA.verdict.spending ? make('span', DATA.verdict.spending) : null,
-    url ? outside(url, 'Workflow run') : null,
+    DATA.verdict.spending && make('span', DATA.verdict.spending),
+    url && outside(url, 'Workflow run'),
   ];
 }
 

@@ -208,6 +208,24 @@ class TestOverview:
         listed = [each.split("\n")[1] for each in page.texts(".more .rest a")]
         assert len({*carded, *listed}) == cards + more == 2 * evaluators
 
+    @pytest.mark.parametrize(("width", "columns"), [(1400, 2), (390, 1)])
+    def test_cards_have_their_own_height(self, show: Show, width: int, columns: int) -> None:
+        """A card with more text does not stretch the one beside it."""
+        results = [
+            make_result("failed", 0.0, case=case, evaluator=name, misses=[f"{case} {name}"])
+            for case, names in (("long", "abc"), ("b", "d"), ("c", "e"), ("d", "f"))
+            for name in names
+        ]
+        results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
+        page = show(make_report(results), width=width)
+        boxes = page.run(
+            "[...document.querySelectorAll('.change')].map((each) => {"
+            " const { left, bottom } = each.getBoundingClientRect();"
+            " return [left, bottom - each.lastElementChild.getBoundingClientRect().bottom]; })"
+        )
+        assert len({left for left, _ in boxes}) == columns
+        assert max(space for _, space in boxes) < 20
+
     def test_cases_that_need_attention_are_listed_first(self, show: Show) -> None:
         assert _rows(show(conversation_report())) == [
             "to_rome",
@@ -770,6 +788,11 @@ def _unfold(page: Browser) -> None:
     page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
 
+def _shows(case: str) -> str:
+    """The condition that the page shows a case."""
+    return f"document.querySelector('h1').textContent === '{case}'"
+
+
 def _open_span(page: Browser, index: int) -> dict[str, str]:
     """Open a span by the keyboard and return what it shows."""
     span = f"document.querySelectorAll('.timeline details')[{index}]"
@@ -822,6 +845,52 @@ class TestCase:
             " [each.style.left, each.style.width])"
         )
         assert bars == [["0%", "50%"], ["50%", "50%"]]
+
+    def test_case_is_printed_without_controls_and_without_cut_boxes(self, show: Show) -> None:
+        page = show(retried_call_report(), "#/case/by_air")
+        page.look(media="print")
+        for selector in ("button", ".btn", ".crumb > a", ".check > details"):
+            assert page.texts(selector) == []
+        assert page.texts(".legend ins") == ["this run only"]
+        assert len(page.texts(".call")) == 3
+        breaks = page.run(
+            "['.call', '.check', '.step:last-child', '.turn > header', '.timeline .head']"
+            ".map((each) => getComputedStyle(document.querySelector(each)))"
+            ".map((style) => style.breakInside + ' ' + style.breakAfter)"
+        )
+        assert breaks == [*["avoid auto"] * 3, *["auto avoid"] * 2]
+
+    def test_next_case_that_got_worse_is_a_key_and_a_link_away(self, show: Show) -> None:
+        page = show(conversation_report(), "#/case/by_sea")
+        page.run("location.hash = '#/?sort=name'")
+        page.wait("document.querySelector('.matrix') !== null")
+        page.run("location.hash = '#/case/by_sea'")
+        page.wait(_shows("by_sea"))
+        for key, name in (("j", "out_of_order"), ("j", "to_rome"), ("k", "out_of_order")):
+            page.press(key)
+            page.wait(_shows(name))
+        assert "Next regression" not in " ".join(page.texts(".tools"))
+        page.press("k")
+        page.run("location.hash = '#/case/by_train'")
+        page.wait(_shows("by_train"))
+        page.run(
+            "[...document.querySelectorAll('.tools a')]"
+            ".find((each) => each.textContent.startsWith('Next regression')).click()"
+        )
+        page.wait(_shows("out_of_order"))
+
+    def test_link_of_a_case_is_copied(self, show: Show) -> None:
+        page = show(conversation_report(), "#/case/to_rome?with=off")
+        copy = "document.querySelector('.crumb button').click()"
+        page.run(
+            "navigator.clipboard.writeText = async (text) => { window.copied = text; };" + copy
+        )
+        page.wait("document.querySelector('.crumb [role=status]').textContent === 'Copied'")
+        assert page.run("copied").endswith("/report.html#/case/to_rome?with=off")
+        page.run("navigator.clipboard.writeText = async () => { throw new Error(); };" + copy)
+        page.wait(
+            "document.querySelector('.crumb [role=status]').textContent.startsWith('Copy it')"
+        )
 
     def test_spans_open_to_show_their_input_and_output(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/to_rome")
@@ -903,7 +972,7 @@ class TestCase:
             "[...document.querySelectorAll('.check.passed details')]"
             ".map((each) => each.textContent)"
         )
-        assert details.startswith("Detailscode")
+        assert "0.9code" in details
         assert "--only tone --case to_rome" in details
         assert page.run("document.querySelector('.check.chosen').dataset.check") == "tone"
 
@@ -972,6 +1041,17 @@ class TestCase:
         assert tops == sorted(tops)
         assert tops[1] < 844
 
+    def test_phone_shows_the_reason_of_an_error(self, show: Show) -> None:
+        page = show(conversation_report(), "#/case/out_of_order", width=390)
+        assert page.texts(".check.errored .headline") == ["exit code 3"]
+
+    def test_check_that_passed_as_before_is_a_line_that_opens(self, show: Show) -> None:
+        page = show(conversation_report(), "#/case/to_rome")
+        assert page.texts(".check.passed") == ["\u2713\ntone\n0.9"]
+        page.run("document.querySelector('.check.passed summary').click()")
+        page.wait("document.querySelector('.check.passed details').open")
+        assert "baseline 0.9" in page.texts(".check.passed")[0]
+
     def test_next_case_follows_filter_by_key_and_link(self, show: Show) -> None:
         page = show(conversation_report(), "#/?f=new")
         page.press("j")
@@ -1038,6 +1118,29 @@ class TestOtherViews:
         assert page.texts("td a b") == ["response_quality", "tone"]
         label = page.run("document.querySelector('.histogram').ariaLabel")
         assert label == "Scores: 3 from 0.2 to 0.3, 2 from 0.9 to 1; threshold 0.7"
+
+    @pytest.mark.parametrize("make", [conversation_report, mixed_report, removed_report])
+    def test_numbers_of_evaluators_lead_to_the_cases_they_count(
+        self, show: Show, make: Callable[[], Report]
+    ) -> None:
+        page = show(make(), "#/evaluators")
+        links = page.run(
+            "[...document.querySelectorAll('td:not(:first-child) a')]"
+            ".map((each) => [each.textContent, each.hash])"
+        )
+        numbers = [
+            text
+            for text in page.texts("td:nth-child(n+3):nth-child(-n+6)")
+            if text[0] in "123456789"
+        ]
+        assert [text for text, _ in links] == [text.split()[0] for text in numbers]
+        for text, address in links:
+            page.run(f"location.hash = '{address}'")
+            page.wait("document.querySelector('.matrix') !== null")
+            page.wait(f"location.hash === '{address}'")
+            assert page.texts(".search b") == [f"{text} case{'' if text == '1' else 's'}"]
+            assert len(_rows(page)) == int(text)
+            assert page.texts(".chip[aria-pressed=true] b") == [text]
 
     def test_comparison_shows_each_case_beside_its_baseline(self, show: Show) -> None:
         """Scores, the first call that differs, both answers, latency and tokens."""
