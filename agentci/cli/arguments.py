@@ -300,6 +300,7 @@ def _add_accept(commands: _Commands) -> None:
     accept = _add_command(commands, "accept", "write eval cases from recorded runs")
     accept.epilog = (
         "Without CASE or --all, it shows the changes and asks, which needs a terminal. "
+        "Exit code 1: no run, or not every named one, can be an eval case. "
         "See agentci's docs/eval-cases.md."
     )
     accept.add_argument("case", nargs="*", metavar="CASE", help="id of a case; may contain * and ?")

@@ -347,8 +347,8 @@ def accept_cases(command: AcceptCommand, settings: Settings, session: Session) -
     _summarize(shown, written, targets, session)
     accepted = [each for each in targets if any(one.target is each for one in written)]
     _print_lines(_describe_use(accepted, targets, loaded, command, settings, session), session)
-    is_refused = any(each.state == REFUSED and each.id in chosen for each in found)
-    return 1 if is_refused else 0
+    is_refused = any(each.state == REFUSED for each in shown)
+    return 1 if is_refused and (chosen or not any(each.edit for each in found)) else 0
 
 
 def _list_cases(
@@ -601,9 +601,16 @@ def _summarize(
     if changed and written:
         names = ", ".join(each.id for each in changed)
         lines.append(f"changed: {names}; pass --update to accept the new calls and answers")
-    if any("has a secret" in each.reason for each in found):
-        lines.append(REDACT_HINT)
-    _print_lines(lines, session)
+    lines += map(_advise_on_refusal, (each for each in found if each.state == REFUSED))
+    _print_lines(dict.fromkeys(lines), session)
+
+
+def _advise_on_refusal(refused: _Candidate) -> str:
+    if OLD_FORM in refused.reason:
+        return f"{refused.target.name}: {OLD_FORM_HINT}"
+    if "has a secret" in refused.reason:
+        return REDACT_HINT
+    return f"refused runs must be recorded again; see `agentci show {shlex.quote(refused.file)}`"
 
 
 def _describe_use(
@@ -621,12 +628,16 @@ def _describe_use(
         targets: all eval sets; without an accepted case, only what is missing for them is named.
     """
     workspace, run = session.services.workspace, "agentci run"
+    suites: Sequence[LoadedSuite] = ()
+    with suppress(InputError):
+        suites = load_suites(settings, session.services)
     if loaded.suite.file == COMMAND_LINE.file:
         paths = (os.path.relpath(each.path.path, workspace.cwd) for each in accepted)
         run = shlex.join([*run.split(), *(word for each in paths for word in ("--eval-set", each))])
     else:
-        suites = read_input_suites(settings, session.services)
-        readers = find_eval_set_readers(suites, workspace)
+        readers = find_eval_set_readers(
+            suites or read_input_suites(settings, session.services), workspace
+        )
         unread = [
             each
             for each in accepted or targets
@@ -637,20 +648,12 @@ def _describe_use(
         if unread:
             return
     if command.has_answers and any(each.is_own_format for each in accepted):
-        are_read = _are_answers_read(accepted, settings, session)
+        named = [NamedEvalSet(path=each.path, place=COMMAND_LINE) for each in accepted]
+        are_read = False
+        with suppress(InputError):
+            eval_set = load_eval_sets(named, workspace)
+            are_read = any(not [*find_unread_answers(each.suite, eval_set)] for each in suites)
         yield f"`{run}` compares their calls{' and answers' if are_read else UNREAD_ANSWERS}"
-
-
-def _are_answers_read(
-    accepted: Sequence[_EvalSetFile], settings: Settings, session: Session
-) -> bool:
-    """Return whether an evaluator of a config compares answers; not if a config is invalid."""
-    named = [NamedEvalSet(path=each.path, place=COMMAND_LINE) for each in accepted]
-    with suppress(InputError):
-        eval_set = load_eval_sets(named, session.services.workspace)
-        suites = load_suites(settings, session.services)
-        return any(not [*find_unread_answers(each.suite, eval_set)] for each in suites)
-    return False
 
 
 def _make_unread_problem(

@@ -191,6 +191,17 @@ def test_secrets_are_kept_out(tmp_path: Path) -> None:
     assert "It is ***" in (tmp_path / "evals/cases.yaml").read_text()
 
 
+@pytest.mark.parametrize("arguments", [(), ("--all",)])
+def test_refusal_of_all_runs_fails_and_says_what_to_do(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    ran = accept(tmp_path, *arguments, traces=(otlp("Refund", ""),))
+    assert "refused: refund (t.jsonl): turn 1 has no answer" in ran.out
+    assert "No case accepted; evals/cases.yaml is unchanged" in ran.out
+    assert "refused runs must be recorded again; see `agentci show t.jsonl`" in ran.out
+    assert ran.code == 1
+
+
 def test_ids_are_unambiguous(tmp_path: Path) -> None:
     traces = (
         otlp("Refund!", "a"),
