@@ -246,9 +246,9 @@ def _add_record(commands: _Commands) -> None:
     record.add_argument(
         "--timeout",
         default="",
-        metavar="SECONDS",
-        help="stop a case that runs longer; `none` for no limit. Default: 300, without --cases "
-        "3600.",
+        metavar="TIME",
+        help="stop a case that runs longer: `30s`, `5m` or a number of seconds; `none` for no "
+        "limit. Default: 5m, without --cases 1h.",
     )
     record.add_argument(
         "--redact",
@@ -481,7 +481,7 @@ def _add_evaluator(commands: _Commands) -> None:
         ("eval-set", "FILE", "eval set"),
         ("config", "JSON", "`config` of a program"),
         ("threshold", "X", "score that passes. Default: 0.5; a prompt requires it."),
-        ("timeout", "SECONDS", "Default: 30, of a grader 120."),
+        ("timeout", "TIME", "`30s`, `5m` or a number of seconds. Default: 30s, of a grader 2m."),
         ("judge-model", "NAME", "judge model of a prompt, PROVIDER/MODEL"),
         ("judge", "JSON", "`judge` of a prompt, as in a config"),
     ):

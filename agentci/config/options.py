@@ -86,8 +86,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "record-timeout",
-        "Seconds per recorded case, or `none`; default: 300, without `cases` 3600.",
-        metavar="SECONDS",
+        "Time per recorded case (`30s`, `5m`, `none`); default: `5m`, without `cases` `1h`.",
+        metavar="TIME",
         input_only=True,
     ),
     Option(

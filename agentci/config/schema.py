@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pydantic import BaseModel, Field, create_model
 
 from agentci._util.text import truncate
+from agentci._util.text.format import DURATION_PATTERN
 from agentci._util.text.suggest import (
     MAX_SHOWN,
     find_nearest,
@@ -24,7 +25,6 @@ from agentci.evaluators.checks.names import SWITCHES
 from agentci.evaluators.evaluator_type import EvaluatorType
 from agentci.evaluators.fields import (
     COST_PATTERN,
-    DURATION_PATTERN,
     GRADER_PATTERN,
     IMAGE_PATTERN,
     NAME_PATTERN,

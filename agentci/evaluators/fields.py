@@ -19,9 +19,8 @@ MAX_SECONDS: Final = 86_400
 MAX_COUNT: Final = 1_000_000
 MAX_REPEATS: Final = 99
 NAME_PATTERN: Final = r"\S"
-# A time: numbers with units, such as `1m30s`; and US dollars.
-DURATION_PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 VARIABLE_PATTERN: Final = "^[A-Za-z_][A-Za-z0-9_]*$"
+# US dollars.
 COST_PATTERN: Final = r"^\$?[0-9]+(\.[0-9]+)?$"
 SHA256_PATTERN: Final = "^[0-9a-fA-F]{64}$"
 IMAGE_PATTERN: Final = r"^[A-Za-z0-9]\S*$"

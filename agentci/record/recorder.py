@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count, format_duration, format_number
 from agentci._util.text.truncate import short
 from agentci.execution.user_command import UserCommand, make_transient_folder
 from agentci.model.values import replace
@@ -159,7 +159,7 @@ class CommandEnd(NamedTuple):
         if self.stopped:
             return self.stopped
         if self.limit is not None:
-            return f"was stopped after {format_number(self.limit, 1)} s (--timeout)"
+            return f"was stopped after {format_duration(self.limit * 1000, 1)} (--timeout)"
         return describe_exit(self.code) if self.code else ""
 
 

@@ -358,8 +358,11 @@ def test_failing_command_is_reported_although_its_turns_are_complete(
             "cannot start `./nothing`: no such program (check the",
         ),
         (["record", "--", "true a b"], "no such program (remove the quotes around the command"),
-        (["record", "--timeout", "-1", "--", "true"], "is not a number of seconds: '-1'"),
-        (["record", "--timeout", "1m", "--", "true"], "(write seconds, as in `--timeout 120`, or"),
+        (
+            ["record", "--timeout", "-1", "--", "true"],
+            "the time limit of a case is not a time: '-1'",
+        ),
+        (["record", "--timeout", "5 min", "--", "true"], "write `30s`, `5m`, a number of seconds"),
         (["record", "--", ""], "cannot start ``: it has no name (check the name"),
         (["record", "--", "."], "cannot start `.`: it is a folder (name a program, as in `python"),
         (

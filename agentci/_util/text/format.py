@@ -1,12 +1,15 @@
-"""Formats numbers, the same way in all reports.
+"""Formats numbers, the same way in all reports, and reads durations.
 
 Scores and their changes have two decimals, rates none: 0.91, \u22120.04, 98%. They have more where
 a difference that matters would be hidden otherwise.
 """
 
 import math
+import re
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
+from typing import Final
 
 # Enough to show any difference larger than the gate's tolerance.
 _MOST_DIGITS = 12
@@ -82,6 +85,29 @@ def format_duration(milliseconds: float, digits: int = 3) -> str:
     written = format_number(seconds, digits)
     parts += [f"{written} s"] if written != "0" or not parts else []
     return " ".join(parts)
+
+
+# Numbers with units, such as `1m30s`.
+DURATION_PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
+_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+_MILLISECONDS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+
+
+def parse_duration(text: str) -> float:
+    """Parse ``1m30s``, which matches ``DURATION_PATTERN``, to milliseconds."""
+    parts = _DURATION_PART.findall(text)
+    return float(sum(Decimal(number) * _MILLISECONDS[unit] for number, unit in parts))
+
+
+def parse_seconds(text: str) -> float | None:
+    """Parse ``1m30s`` or ``90`` to seconds; None for another text or an infinite number."""
+    if _SECONDS.fullmatch(text):
+        text += "s"
+    if re.fullmatch(DURATION_PATTERN, text) is None:
+        return None
+    seconds = parse_duration(text) / 1000
+    return seconds if math.isfinite(seconds) else None
 
 
 def format_distinct_durations(value: float, limit: float) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from agentci._util.files import write_to_stream
 from agentci._util.text import escape
-from agentci._util.text.format import format_count, format_number
+from agentci._util.text.format import format_count, format_number, parse_seconds
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import ResolvedPath, is_file, is_folder
 from agentci.cli.session import Session
@@ -195,14 +195,11 @@ def _parse_passing(text: str) -> bool | float:
 
 
 def _parse_seconds(text: str) -> int:
-    try:
-        seconds = int(text)
-    except ValueError:
-        seconds = 0
-    if not 1 <= seconds <= MAX_SECONDS:
-        expected = f"a whole number of seconds from 1 to {MAX_SECONDS:,}"
+    seconds = parse_seconds(text) or 0.0
+    if not (1 <= seconds <= MAX_SECONDS and seconds.is_integer()):
+        expected = f"whole seconds from 1 to {MAX_SECONDS:,}, such as `30s`, `5m` or `120`"
         raise InputError.from_message(f"--timeout must be {expected}, found {quote_name(text)}")
-    return seconds
+    return int(seconds)
 
 
 def build_target(

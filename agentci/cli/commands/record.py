@@ -1,6 +1,5 @@
 """``agentci record``: run an agent and record what it asks models."""
 
-import math
 import os
 import re
 from collections import Counter
@@ -13,7 +12,7 @@ from msgspec import Struct
 
 from agentci._util.files import write_to_stream
 from agentci._util.text.escape import escape_for_log_line
-from agentci._util.text.format import format_count
+from agentci._util.text.format import format_count, parse_seconds
 from agentci._util.text.suggest import find_nearest, quote_name
 from agentci._util.text.truncate import short, truncate_list
 from agentci._util.workspace import (
@@ -366,12 +365,12 @@ def _parse_timeout(text: str, *, has_cases: bool) -> float | None:
     """
     if text == "none":
         return None
-    with suppress(ValueError):
-        seconds = float(text or (CASE_SECONDS if has_cases else COMMAND_SECONDS))
-        if 0 <= seconds < math.inf:
-            return seconds or None
-    message = f"the time limit of a case is not a number of seconds: {quote_name(text)}"
-    hint = "write seconds, as in `--timeout 120`, or `none`"
+    default = CASE_SECONDS if has_cases else COMMAND_SECONDS
+    seconds = parse_seconds(text) if text else default
+    if seconds is not None:
+        return seconds or None
+    message = f"the time limit of a case is not a time: {quote_name(text)}"
+    hint = "write `30s`, `5m`, a number of seconds, or `none`"
     raise InputError.from_message(message, hint=hint)
 
 

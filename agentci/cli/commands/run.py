@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from agentci._util.files import prepare_output_folder
 from agentci._util.text import truncate
 from agentci._util.text.escape import escape_for_log_line
-from agentci._util.text.format import format_count
+from agentci._util.text.format import format_count, format_duration
 from agentci.cli.publish import load_template, publish_crash, publish_input_problems, publish_report
 from agentci.cli.session import Session
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
@@ -420,15 +420,19 @@ def _describe_repetition(check: Check) -> str:
 def _describe_agent_run(agent: Agent) -> str:
     line = agent.command if isinstance(agent.command, str) else shlex.join(agent.command)
     shown, seconds = truncate.short(line, MAX_COMMAND_LENGTH), agent.timeout_seconds
-    return f"run the agent ({shown}) for at most {seconds:g} s; evaluate"
+    return f"run the agent ({shown}){_format_limit(seconds)}; evaluate"
+
+
+def _format_limit(seconds: float) -> str:
+    return f" for at most {format_duration(seconds * 1000)}"
 
 
 def _describe_task(task: Task) -> str:
     match task:
         case RunProgram(program=program):
-            return f"run {_format_program(program)} for at most {task.timeout_seconds:g} s"
+            return f"run {_format_program(program)}{_format_limit(task.timeout_seconds)}"
         case RunCommand(command=command):
-            return f"run {_format_command(command)} for at most {task.timeout_seconds:g} s"
+            return f"run {_format_command(command)}{_format_limit(task.timeout_seconds)}"
         case Compose(parts=parts):
             return (
                 "; ".join(f"{name}: {_describe_task(part)}" for name, part in parts)

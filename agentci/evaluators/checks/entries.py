@@ -1,14 +1,12 @@
 """The items of ``checks:`` in a config: one model per check, in the long form with ``check:``."""
 
-import re
-from decimal import Decimal
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, JsonValue, WithJsonSchema
 
+from agentci._util.text.format import DURATION_PATTERN
 from agentci.evaluators.fields import (
     COST_PATTERN,
-    DURATION_PATTERN,
     Name,
     Prices,
     Share,
@@ -20,8 +18,6 @@ from agentci.evaluators.fields import (
 
 # Description of a key.
 CHECK: Final = "Name of the check."
-_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
-_MILLISECONDS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 Duration: TypeAlias = Annotated[str, Field(pattern=DURATION_PATTERN)]
 Amount: TypeAlias = Annotated[int, Field(ge=0, le=10**12)]
@@ -35,12 +31,6 @@ Names: TypeAlias = Annotated[list[Text], Field(min_length=1)]
 On: TypeAlias = Annotated[Literal[True], WithJsonSchema({"const": True})]
 TextSource: TypeAlias = Literal["answer", "answers", "arguments", "results", "all"]
 SecretSource: TypeAlias = Literal["answers", "arguments", "results"]
-
-
-def parse_duration(text: str) -> float:
-    """Parse ``1m30s`` to milliseconds."""
-    parts = _DURATION_PART.findall(text)
-    return float(sum(Decimal(number) * _MILLISECONDS[unit] for number, unit in parts))
 
 
 def parse_cost(value: float | str) -> float:

@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from agentci._util.text.format import format_criterion, format_duration
+from agentci._util.text.format import format_criterion, format_duration, parse_duration
 from agentci._util.text.json_text import decode_strict_json
 from agentci._util.text.patterns import RE2_HINT
 from agentci._util.text.safe_schema import SafeSchema
@@ -126,11 +126,11 @@ def _list_texts(value: str | list[str]) -> list[str]:
 
 
 def _make_latency(entry: entries.MaxLatencyEntry, _: CheckContext) -> CheckRule:
-    return MaxLatency(limits={MAX_MS: entries.parse_duration(entry.value)}, scope=entry.scope)
+    return MaxLatency(limits={MAX_MS: parse_duration(entry.value)}, scope=entry.scope)
 
 
 def _make_duration(entry: entries.MaxDurationEntry, _: CheckContext) -> CheckRule:
-    return MaxDuration(limits={MAX_MS: entries.parse_duration(entry.value)})
+    return MaxDuration(limits={MAX_MS: parse_duration(entry.value)})
 
 
 def _make_tokens(entry: entries.MaxTokensEntry, context: CheckContext) -> CheckRule:

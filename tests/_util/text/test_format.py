@@ -16,6 +16,7 @@ from agentci._util.text.format import (
     format_percent,
     format_score,
     format_score_pair,
+    parse_seconds,
 )
 
 RATIOS = st.floats(0, 1)
@@ -131,6 +132,27 @@ def test_distant_numbers_have_at_most_three_decimals() -> None:
 )
 def test_duration_has_units(milliseconds: float, expected: str) -> None:
     assert format_duration(milliseconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5m", 300),
+        ("1h30m", 5400),
+        ("1500ms", 1.5),
+        ("120", 120),
+        ("0.5", 0.5),
+        ("", None),
+        ("-1", None),
+        ("5 min", None),
+        ("nan", None),
+        ("1e3", None),
+        ("9" * 400, None),
+        ("1m\n", None),
+    ],
+)
+def test_times_of_options_have_units_or_are_seconds(text: str, seconds: float | None) -> None:
+    assert parse_seconds(text) == seconds
 
 
 def test_different_durations_look_different() -> None:

@@ -221,7 +221,7 @@ class TestMissingResult:
         assert "waiting for the model" in sections(ran.out)["status"]
 
     def test_stdin_is_shown_after_timeout(self, folder: Path) -> None:
-        found = sections(run_evaluator(folder, "hangs.py", "--timeout", "1").out)
+        found = sections(run_evaluator(folder, "hangs.py", "--timeout", "1s").out)
         assert json.loads(found["stdin"])["metric_name"] == "hangs"
 
     def test_program_with_endless_stdout_is_stopped(self, folder: Path) -> None:
@@ -366,7 +366,8 @@ class TestInvalidInput:
             (("--config", '{"a": 1e999}'), "1e999 is not finite"),
             (("--config", "[" * 100_000), "is not valid JSON"),
             (("--threshold", "2"), "--threshold must be a number from 0 to 1, not '2'"),
-            (("--timeout", "0"), "--timeout must be a whole number of seconds from 1 to"),
+            (("--timeout", "0"), "--timeout must be whole seconds from 1 to 86,400, such as `30s`"),
+            (("--timeout", "1500ms"), "found '1500ms'"),
             (("--timeout", "soon"), "found 'soon'"),
             (("--timeout", "9" * 5000), "--timeout must be"),
         ],
