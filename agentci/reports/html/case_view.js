@@ -40,6 +40,14 @@ function caseHashLikeThis(each) {
   return caseHash(each, null, { with: here.params.with });
 }
 
+/** What the list is called that a case was opened from. */
+function listName() {
+  const { view, params } = readHash(backHash);
+  if (view === 'compare') return 'Comparison';
+  const { filter, query, like, evaluator } = readSelection(params);
+  return filter === 'all' && (query || like || evaluator) ? 'Selected cases' : FILTERS[filter][0];
+}
+
 /** The next or previous case of the list that got worse, or without a baseline that failed. */
 function nextWorse(each, by) {
   const at = shownCases.indexOf(each);
@@ -57,7 +65,7 @@ function caseNav(each) {
   return make(
     'nav.crumb',
     { 'aria-label': 'Cases' },
-    make('a', { href: backHash }, backHash.startsWith('#/compare') ? '\u2190 Comparison' : '\u2190 All cases'),
+    make('a', { href: backHash }, `\u2190 ${listName()}`),
     at < 0 ? null : make('span.quiet', `${count(at + 1)} of ${count(shownCases.length)}`),
     make('div.tools', copyButton(location.href, null, 'Copy link'), worse && worse !== shownCases[at + 1] ? link(worse, `Next ${HAS_BASELINE ? 'regression' : 'failure'} \u00bb`) : null, link(at < 0 ? null : shownCases[at - 1], '\u2039 Previous', 'Previous case'), link(at < 0 ? null : shownCases[at + 1], 'Next \u203a', 'Next case')),
   );

@@ -321,6 +321,7 @@ function cell(each, column) {
   const [check] = own;
   const { evaluator, status, before, change, turned } = check;
   const word = scoreWord(check);
+  const isNumber = /^-?\d/.test(word);
   const title = [
     `${evaluator.name}: ${STATUS_WORDS[status]}`,
     check.score === undefined ? '' : `score ${number(check.score)}`,
@@ -333,8 +334,8 @@ function cell(each, column) {
       'a.cell',
       { class: `${status} ${turned === 'still_failing' ? '' : turned}`, href: caseHash(each, check), title: `${title.filter(Boolean).join(', ')}\n${check.reason ?? ''}` },
       unseen(`${evaluator.name}: ${STATUS_WORDS[status]} `),
-      make('b', status === 'skipped' && check.score === undefined ? 'skip' : word),
-      change !== null && Math.abs(change) >= MIN_CHANGE && make('small', { class: change < 0 ? 'worse' : 'better' }, `${change > 0 ? '\u25b2' : '\u25bc'}${score(Math.abs(change))}`),
+      make(isNumber ? 'b' : 'b.word', status === 'skipped' && check.score === undefined ? 'skip' : word),
+      isNumber && change !== null && Math.abs(change) >= MIN_CHANGE && make('small', { class: change < 0 ? 'worse' : 'better' }, `${change > 0 ? '\u25b2' : '\u25bc'}${score(Math.abs(change))}`),
       turned === 'lost' && status !== 'removed' && make('small', `was ${score(before[1] ?? 1)}`),
       own.length > 1 && make('small', `+${own.length - 1}`),
     ),

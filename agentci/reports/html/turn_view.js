@@ -194,13 +194,16 @@ function answerView(turn, base, reference) {
     ...(reference === 'base' ? [] : [turn.expected_answer]),
     ...(reference === 'expected' ? [] : [base?.answer]),
   ];
+  if (actual !== null && texts.every((text) => text === actual)) {
+    const note = { expected: 'as expected', base: 'as in the baseline', both: 'as expected and in the baseline' }[reference];
+    return pane('This run', folded([actual], actual.length), { isNow: true, note });
+  }
   const pieces = compared(texts.find(known));
-  const isSame = actual !== null && texts.every((text) => text === actual);
   return make(
     'div.panes',
     reference === 'base' ? null : side('Expected', turn.expected_answer, 'No expected answer'),
     reference === 'base' && side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn'),
-    pane('This run', actual === null ? none : pieces ? comparedText(pieces, '+') : folded([actual], actual.length), { isNow: true, note: isSame ? 'identical' : '' }),
+    pane('This run', actual === null ? none : pieces ? comparedText(pieces, '+') : folded([actual], actual.length), { isNow: true }),
     reference === 'both' && side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn'),
   );
 }

@@ -479,10 +479,11 @@ class TestOverview:
 
     def test_scores_and_labels_of_columns_fit_their_cells(self, show: Show) -> None:
         """With six evaluators, columns are narrow: no score breaks, no label is cut."""
+        scores = [0.1877, None, 0.75, *[0.1877] * 3]
         results = [
-            make_result("skipped" if n == 1 else "failed", None if n == 1 else 0.1877, case="a",
+            make_result("skipped" if score is None else "failed", score, case="a",
                         evaluator=f"amounts_are_grounded_{n}")
-            for n in range(6)
+            for n, score in enumerate(scores)
         ]  # fmt: skip
         results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
         before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
@@ -491,7 +492,10 @@ class TestOverview:
             "[...document.querySelectorAll('.cell b')].map((each) => each.offsetHeight)"
         )
         assert max(heights) < 30
-        assert page.texts(".cell.failed b")[0] == "0.19"
+        assert page.texts(".cell.failed")[0].split("\n")[1:] == ["0.19", "\u25bc0.81"]
+        assert page.texts(".cell.failed")[1].split("\n")[1:] == ["failed"]
+        cut = "[...document.querySelectorAll('.cell')].filter((e) => e.scrollWidth > e.clientWidth)"
+        assert page.run(f"{cut}.length") == 0
         assert page.run(
             "(({ scrollWidth, clientWidth, parentElement }) => scrollWidth <= clientWidth"
             " && clientWidth <= parentElement.clientWidth)"
@@ -912,11 +916,12 @@ class TestCase:
 
     def test_references_are_cycled_by_key_and_kept_in_address(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/by_train")
-        for name, panes in (("base", "Baseline"), ("both", "Expected"), ("off", None)):
+        for name, panes in (("base", "This run"), ("both", "Expected"), ("off", "")):
             page.press("x")
             page.wait(f"document.querySelector('[data-with={name}]').ariaPressed === 'true'")
             assert page.run("location.hash") == f"#/case/by_train?with={name}"
-            assert page.texts(".pane h3")[:1] == ([panes] if panes else [])
+            assert " ".join(page.texts(".pane h3")).startswith(panes)
+            assert bool(page.texts(".pane")) == bool(panes)
         page.press("x")
         page.wait("document.querySelector('.pane') !== null")
         page.run("document.querySelector('[data-with=base]').click()")
@@ -1040,6 +1045,26 @@ class TestCase:
         )
         assert tops == sorted(tops)
         assert tops[1] < 844
+
+    def test_way_back_is_named_after_the_list(self, show: Show) -> None:
+        page = show(conversation_report(), "#/?f=new")
+        for address, name in (
+            ("#/?f=new", "New failures"),
+            ("#/?q=rome", "Selected cases"),
+            ("#/", "All cases"),
+            ("#/compare", "Comparison"),
+        ):
+            page.run(f"location.hash = '{address}'")
+            page.wait("document.querySelector('.controls') !== null")
+            page.run("location.hash = '#/case/to_rome'")
+            page.wait(_shows("to_rome"))
+            assert page.texts(".crumb > a") == [f"\u2190 {name}"]
+
+    def test_answer_that_equals_its_reference_is_shown_once(self, show: Show) -> None:
+        page = show(conversation_report(), "#/case/unchanged?with=base")
+        assert page.texts(".pane h3")[0].split("\n") == ["This run", "as in the baseline"]
+        page = show(conversation_report(), "#/case/unchanged?with=expected")
+        assert page.texts(".pane h3")[:2] == ["Expected", "This run"]
 
     def test_phone_shows_the_reason_of_an_error(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/out_of_order", width=390)
