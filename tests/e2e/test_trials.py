@@ -122,7 +122,9 @@ class TestBestTrial:
 
 def test_plan_shows_number_of_trials(folder: Path) -> None:
     _file(folder, [1.0])
-    assert "s; evaluate; up to 3 trials\n" in run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
+    assert (
+        " 2 min; evaluate; up to 3 trials\n" in run_agentci(["plan", "x.eval.yaml"], cwd=folder).out
+    )
 
 
 class TestMeanOfTrials:

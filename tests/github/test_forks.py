@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -310,6 +311,20 @@ class TestDocumentedWorkflow:
         )
         code, outputs = _step(fork, **inputs)
         assert (code, len(fork.bodies), outputs) == (0, 1, {})
+
+
+def test_job_without_a_checkout_comments_on_the_report_of_an_earlier_job(bench: Bench) -> None:
+    workflow = yaml.safe_load((ROOT / "examples/workflows/pull-request.yml").read_text())
+    *_, inputs = (step["with"] for step in workflow["jobs"]["comment"]["steps"])
+    page = "https://github.example/octo/agent/artifacts/1"
+    bench.evaluate("--output-dir", "agentci-results", score=0)
+    assert bench.bodies == []
+    shutil.rmtree(bench.folder / "evals")
+    code, _ = _step(bench, **{**inputs, "report-url": page})
+    assert code == 0
+    [body] = bench.bodies
+    assert "Quality gate failed" in body
+    assert page in body
 
 
 class TestAction:
