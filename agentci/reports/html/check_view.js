@@ -26,7 +26,7 @@ function removedBox({ evaluator, before }) {
 function checkBox(each, check, findings, isChosen) {
   const { evaluator, status, turned } = check;
   const { misses = [], hits = [], reasoning } = findings;
-  const reasons = misses.length ? list(misses.map(prose), 'misses') : null;
+  const reasons = misses.length ? list(misses.map(withTurn), 'misses') : null;
   const known = misses.length ? [misses[0], check.reason] : [];
   const reasonsGiven = [status === 'failed' ? check.reason : '', reasoning].filter(Boolean);
   const texts = [...new Set(reasonsGiven)].filter((line) => !known.includes(line));
@@ -65,11 +65,19 @@ function checkBox(each, check, findings, isChosen) {
         Duration: check.seconds ? `${number(check.seconds)} s${check.cached ? ' (cached)' : ''}` : check.cached ? 'cached' : '',
         Weight: evaluator.weight === 1 ? '' : number(evaluator.weight),
         'Check ID': check.id,
-        'Run again': make('code', command('run', evaluator.config, '--only', evaluator.name, ...(each.id ? ['--case', each.id] : []))),
+        'Run again': commandView(command('run', evaluator.config, '--only', evaluator.name, ...(each.id ? ['--case', each.id] : []))),
       }),
       findings.details && make('pre', { tabindex: 0 }, plain(JSON.stringify(findings.details, null, 2))),
     ),
   );
+}
+
+/** A finding whose turn leads there, if the conversation has several. */
+function withTurn(finding) {
+  const [, turn, number, rest] = /^(turn (\d+))(.*)/s.exec(finding) ?? [];
+  const find = () => document.querySelector(`.split > .turns > [aria-label="Turn ${number}"]`);
+  if (!number || number === '1') return prose(finding);
+  return [make('button.link', { onclick: () => find()?.scrollIntoView() }, turn), prose(rest)];
 }
 
 function factsOf(facts) {
@@ -79,6 +87,11 @@ function factsOf(facts) {
       .filter(([, value]) => value !== '' && value != null)
       .map(([name, value]) => [make('dt', name), make('dd', value)]),
   );
+}
+
+function commandView(text) {
+  const shown = make('code', text);
+  return [shown, ' ', copyButton(text, shown)];
 }
 
 /** The calls of a turn as the check `trajectory` aligned them, with what is wrong. */

@@ -80,7 +80,8 @@ def _shorten_script(script: str) -> str:
     The name of the function that makes elements, which is used most often, is shortened.
     """
     parts = _LITERAL_IN_SCRIPT.split(_NEEDLESS_LINE_END.sub("", script))
-    code = _NEEDLESS_SPACE.sub("", "\0".join(parts[::2])).replace("make(", "m(")
+    code = _NEEDLESS_SPACE.sub("", "\0".join(parts[::2]))
+    code = code.replace("make(", "m(").replace("undefined", "void 0")
     code = _CONSTANTS.sub(lambda found: found[0].replace(";const ", ","), code)
     code = _PARENTHESES.sub(r"\1", _NEEDLESS_MARK.sub("", code))
     parts[::2] = code.split("\0")

@@ -853,7 +853,7 @@ class TestCase:
     def test_case_is_printed_without_controls_and_without_cut_boxes(self, show: Show) -> None:
         page = show(retried_call_report(), "#/case/by_air")
         page.look(media="print")
-        for selector in ("button", ".btn", ".crumb > a", ".check > details"):
+        for selector in ("button:not(.link)", ".btn", ".crumb > a", ".check > details"):
             assert page.texts(selector) == []
         assert page.texts(".legend ins") == ["this run only"]
         assert len(page.texts(".call")) == 3
@@ -1065,6 +1065,28 @@ class TestCase:
         assert page.texts(".pane h3")[0].split("\n") == ["This run", "as in the baseline"]
         page = show(conversation_report(), "#/case/unchanged?with=expected")
         assert page.texts(".pane h3")[:2] == ["Expected", "This run"]
+
+    @pytest.mark.parametrize("width", [1400, 390])
+    def test_turn_of_a_finding_leads_there(self, show: Show, width: int) -> None:
+        page = show(long_conversation_report(), "#/case/parcel", width=width, height=500)
+        assert set(page.texts(".misses .link")) == {"turn 5"}
+        page.run("document.querySelector('.misses .link').click()")
+        page.wait("scrollY > 0")
+        below = page.run(
+            "document.querySelector('[aria-label=\\'Turn 5\\']').getBoundingClientRect().top"
+            " - document.querySelector('.bar').getBoundingClientRect().bottom"
+        )
+        assert 0 <= below < 60
+
+    def test_command_that_runs_a_check_again_is_copied(self, show: Show) -> None:
+        page = show(conversation_report(), "#/case/to_rome")
+        _unfold(page)
+        page.run(
+            "navigator.clipboard.writeText = async (text) => { window.copied = text; };"
+            "document.querySelector('.check .facts button').click()"
+        )
+        page.wait("window.copied !== undefined")
+        assert page.run("copied").endswith("--only response_quality --case to_rome")
 
     def test_phone_shows_the_reason_of_an_error(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/out_of_order", width=390)
