@@ -65,8 +65,9 @@ def test_every_command_does_what_the_tutorial_says(has_key: bool, tmp_path: Path
     assert f"`{KEYLESS}`" in text
     for command in ("agentci init --yes", "agentci accept --all", "agentci run"):
         assert command in ran
-    for line in text.partition("```\n  two_cities")[2].partition("```")[0].splitlines()[1:]:
-        assert line.strip() in printed
+    shown = text.partition("# exit code 1\n```\n```\n")[2].partition("```")[0]
+    assert "case:calls: score 0" in shown
+    assert shown in printed
     assert (folder / "traces/recorded.requests").is_dir()
     workflow = (folder / ".github/workflows/agent-eval.yml").read_text()
     assert "pip install --target .agent-packages -r requirements.txt" in workflow
