@@ -140,7 +140,10 @@ def _find_similar_key(keys: AbstractSet[str]) -> str:
         return TRACE_FILE_HINT
     if old := [key for key in ("custom_evaluators", "metrics") if key in keys]:
         return f"`{old[0]}` of older configs is now part of `evaluators`"
-    return "add `evaluators:` or `checks:` for a config, or `tests:` for an eval file"
+    return (
+        "for a config add `evaluators:` or `checks:`, such as `checks: [no_secrets]`; for an eval "
+        "file `tests:`"
+    )
 
 
 CONFIG_NAMES = ("agentci.yaml", "eval_config.yaml")

@@ -191,7 +191,7 @@ class ThresholdSpec(PassRateSpec):
     )
 
 
-class GateSpec(ThresholdSpec):
+class GateSpec(ThresholdSpec, json_schema_extra={"examples": [{"min_pass_rate": 0.9}]}):
     """Thresholds for the gate to pass."""
 
     on_missing: OnMissing = optional(
@@ -309,11 +309,13 @@ class EvalConfig(StrictModel, json_schema_extra=_allow_extension_keys):
         default=[],
         min_length=1,
         description="Evaluators; optional with `checks` or `results`.",
+        examples=[[{"name": "tool_trajectory_avg_score", "type": "builtin"}]],
     )
     checks: list[JsonValue] = Field(
         default=[],
         min_length=1,
         description="Checks; see agentci's docs/checks.md.",
+        examples=[[{"max_latency": "5s"}, "no_secrets"]],
     )
     prices: Prices = optional(
         "US dollars per million tokens, by model, for `max_cost` and reports.",

@@ -230,10 +230,12 @@ class _SchemaErrorReader:
         unknown = [key for key in mapping if is_closed and key not in schema["properties"]]
         for key in schema["required"]:
             if key not in mapping and not any(find_nearest(each, (key,)) for each in unknown):
+                examples = schema.get("properties", {}).get(key, {}).get("examples")
+                example = _write_yaml(examples[0]) if examples else "..."
                 yield Problem(
                     message=f"{owner} has no `{key}`",
                     place=self._document.place_of(path),
-                    hint=f"add `{key}: ...`",
+                    hint=f"add `{key}: {example}`",
                 )
 
     def _format_subject(self, path: KeyPath) -> str:
@@ -260,7 +262,7 @@ class _SchemaErrorReader:
         return Problem(
             message=f"{self._format_subject(path)} must {required}",
             place=self._document.place_of(path),
-            hint=_suggest_fix(schema, value, written),
+            hint=_suggest_fix(schema, value, written) or _show_example(schema, path),
         )
 
     def _mapping(self, path: KeyPath) -> JsonObject:
@@ -339,27 +341,85 @@ def _suggest_fix(schema: Schema, value: Json, written: str | None) -> str | None
     types = set(_describe_types(schema))
     match value:
         case str():
-            return _suggest_text_fix(value, types, schema)
-        case bool() | int() | float() if "string" in types and not _find_choices(schema):
+            fix = _suggest_text_fix(value, types, schema)
+        case int() | float() if types & {"number", "integer"} and not isinstance(value, bool):
+            fix = _suggest_share(schema, value)
+        case bool() | int() | float() if _takes_any_text(schema, types):
             number = _format_short_number(value, written)
             is_time = schema.get("pattern") == DURATION_PATTERN
-            return f"add a unit: `{number}s`" if is_time else f'put it in quotes: "{number}"'
-        case int() | float() if (
-            not isinstance(value, bool) and _MIN_PERCENT <= value <= _MAX_PERCENT
-        ):
-            is_share = any(0 < each.get("maximum", 0) <= 1 for each in _iter_alternatives(schema))
-            return f"write {value / _MAX_PERCENT:g} for {value:g} percent" if is_share else None
-        case _ if "array" in types:
-            return _suggest_list(value)
+            fix = f"add a unit: `{number}s`" if is_time else f'put it in quotes: "{number}"'
+        case None if "array" in types and "examples" not in schema:
+            fix = NO_VALUE_HINT
+        case Mapping() if value and "array" in types:
+            fix = "begin every item of a list with `- `"
         case _:
-            return None
+            fix = None
+    return fix
 
 
-def _suggest_list(value: Json) -> str:
-    if value is None:
-        return NO_VALUE_HINT
-    is_empty = isinstance(value, Sequence | Mapping) and not value
-    return "add an item" if is_empty else "begin every item of a list with `- `"
+def _takes_any_text(schema: Schema, types: set[str]) -> bool:
+    """Whether a quoted number is a likely value: not that of a choice, nor the name of a file."""
+    is_text = isinstance(next(iter(schema.get("examples", ())), ""), str)
+    return "string" in types and is_text and not _find_choices(schema)
+
+
+def _suggest_share(schema: Schema, value: float) -> str | None:
+    is_share = any(0 < each.get("maximum", 0) <= 1 for each in _iter_alternatives(schema))
+    if not is_share or not _MIN_PERCENT <= value <= _MAX_PERCENT:
+        return None
+    return f"write {value / _MAX_PERCENT:g} for {value:g} percent"
+
+
+def _show_example(schema: Schema, path: KeyPath) -> str | None:
+    """Show a right value with its key, or as an item of a list; None if the choices are listed."""
+    example = None if _find_choices(schema) else _make_example(schema)
+    if example is None:
+        return None
+    return f"for example `{path[-1]}: {example}`" if isinstance(path[-1], str) else example
+
+
+def _make_example(schema: Schema) -> str | None:
+    """Make a short value that a schema allows, in YAML; None if none is known."""
+    if "examples" in schema:
+        return _write_yaml(schema["examples"][0])
+    if "anyOf" in schema:
+        return next(filter(None, map(_make_example, schema["anyOf"])), None)
+    choices, low, high = _find_choices(schema), schema.get("minimum", 0), schema.get("maximum")
+    match schema.get("type"):
+        case _ if choices:
+            example: str | None = choices[0]
+        case "number" if high == 1:
+            example = f"{_EXAMPLE_SHARE:g}"
+        case "number" | "integer":
+            example = f"{max(low, min(_EXAMPLE_NUMBER, high or _EXAMPLE_NUMBER)):g}"
+        case "array":
+            item = _make_example(schema.get("items", {}))
+            example = f"[{item or 'a, b'}]" if _holds_texts(schema) or item else None
+        case _:
+            example = _PATTERN_EXAMPLES.get(schema.get("pattern", ""))
+    return example
+
+
+_EXAMPLE_NUMBER: Final = 10
+_EXAMPLE_SHARE: Final = 0.8
+_PATTERN_EXAMPLES: Final = {
+    GRADER_PATTERN: "graders.py:grade",
+    COST_PATTERN: "0.05",
+    DURATION_PATTERN: "5s",
+    VARIABLE_PATTERN: "API_TOKEN",
+}
+
+
+def _write_yaml(value: Json) -> str:
+    match value:
+        case Mapping():
+            return f"{{{', '.join(f'{key}: {_write_yaml(each)}' for key, each in value.items())}}}"
+        case str():
+            return value if re.fullmatch(r"[\w./*:-]+", value) else f"'{value}'"
+        case Sequence():
+            return f"[{', '.join(map(_write_yaml, value))}]"
+        case _:
+            return json.dumps(value)
 
 
 NO_VALUE_HINT: Final = "write a value, or remove the key"
@@ -383,12 +443,16 @@ def _format_short_number(value: float, written: str | None) -> str:
 def _holds_texts(schema: Schema) -> bool:
     """Whether a schema is that of a list that may hold texts."""
     items = schema.get("items", {})
-    return schema.get("type") == "array" and (not items or items.get("type") == "string")
+    is_open = not items or items.get("$ref") == "#/$defs/JsonValue"
+    return schema.get("type") == "array" and (is_open or items.get("type") == "string")
 
 
 def _suggest_text_fix(text: str, types: set[str], schema: Schema) -> str | None:
-    if text and any(map(_holds_texts, _iter_alternatives(schema))):
-        return f"write `[{text}]`" if text.isidentifier() else "write it as a list"
+    first = next(iter(schema.get("examples", ())), [""])
+    is_of_texts = not isinstance(first, list) or isinstance(first[0], str)
+    if text and is_of_texts and any(map(_holds_texts, _iter_alternatives(schema))):
+        is_name = re.fullmatch(r"[\w.*-]+", text)
+        return f"write `[{text}]`" if is_name else "write it as a list"
     if choices := _find_choices(schema):
         return suggest_name(text, choices)
     if types & {"number", "integer"}:
@@ -416,14 +480,18 @@ def _find_choices(schema: Schema) -> tuple[str, ...]:
     if "enum" in schema:
         return tuple(map(str, schema["enum"]))
     lists = [_find_choices(branch) for branch in schema.get("anyOf", ())]
-    return next((choices for choices in lists if choices), ())
+    # Beside `true`, other values are options, not names that are not listed.
+    return next((each for each in lists if each and (each != _TRUE or len(lists) == 1)), ())
+
+
+_TRUE: Final = ("true",)
 
 
 def _describe_range(schema: Schema) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None:
         return ""
-    return f" of at least {low}" if high is None else f" from {low} to {high}"
+    return f" of at least {low:,}" if high is None else f" from {low:,} to {high:,}"
 
 
 def _describe_types(schema: Schema) -> Iterator[str]:

@@ -366,7 +366,10 @@ def _make_sized_mapping(fields: dict[str, MappingEntry], place: Place) -> Mappin
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
 
-_EXPECTED_KEYS_HINT: Final = "add `evaluators:` for a config, or `tests:` for an eval file"
+_EXPECTED_KEYS_HINT: Final = (
+    "run `agentci init`, which writes a config, or add `traces:` with `checks:` or `evaluators:`; "
+    "an eval file has `tests:`"
+)
 _SIZE_HINT: Final = "move data to other files"
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 

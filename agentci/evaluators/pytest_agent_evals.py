@@ -116,7 +116,7 @@ class PromptEntry(RepeatableEntry, Entry):
         examples=["relevance.md"],
     )
     threshold: Threshold = Field(
-        description="Lowest passing number, or the passing value, `true` or `false`."
+        examples=[3], description="Lowest passing number, or the passing value, `true` or `false`."
     )
     scale: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(
         default=None,

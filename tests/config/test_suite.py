@@ -144,7 +144,10 @@ class TestPrograms:
         ) == [
             "c.yaml:2:33: gone.py does not exist",
             "c.yaml:3:33: gone does not exist",
-            "c.yaml:3:48: `timeout` must be a whole number from 1 to 86400, not 0",
+            (
+                "c.yaml:3:48: `timeout` must be a whole number from 1 to 86,400, not 0 "
+                "(for example `timeout: 10`)"
+            ),
             "c.yaml:4:33: gone.js does not exist",
         ]
 

@@ -138,7 +138,7 @@ class CodeEntry(ProgramEntry):
     """A program that reads a recorded run from stdin and writes a score to stdout."""
 
     type: Literal["code"] = Field(description="A program of your own.")
-    path: Text = Field(description="Path of the program.")
+    path: Text = Field(description="Path of the program.", examples=["evaluators/tone.py"])
     network: bool = optional("Whether it can use the network.", default=True)
 
 
@@ -152,7 +152,8 @@ class RemoteEntry(ProgramEntry):
         examples=["github", "url", "local"],
     )
     ref: Text = Field(
-        description=("Path in the repository; URL; for `local` a path, or a name in the index.")
+        examples=["evaluators/tone/tone.py"],
+        description="Path in the repository; URL; for `local` a path, or a name in the index.",
     )
     repo: Text | None = optional(
         "`owner/name`, or for `local` the folder of an `index.yaml`; default: "

@@ -80,7 +80,7 @@ class MaxTokensEntry(CheckEntry):
 
     check: Literal["max_tokens"] = Field(description=CHECK)
     value: Amount | TokenLimitsSpec = Field(
-        description="Number, or `{total, input, output, per: run/turn/call}`."
+        examples=[5000], description="Number, or `{total, input, output, per: run/turn/call}`."
     )
 
 
@@ -88,7 +88,7 @@ class MaxCostEntry(CheckEntry):
     """Highest cost in US dollars: as recorded, else by `prices`."""
 
     check: Literal["max_cost"] = Field(description=CHECK)
-    value: Cost = Field(description="Such as `0.05` or `$0.05`.")
+    value: Cost = Field(examples=[0.05], description="Such as `0.05` or `$0.05`.")
     prices: Prices = optional("Prices by model, added to the config's.", default={})
 
 
@@ -97,7 +97,7 @@ class MaxToolCallsEntry(CheckEntry):
 
     check: Literal["max_tool_calls"] = Field(description=CHECK)
     value: Amount | Annotated[dict[Text, Amount], Field(min_length=1)] = Field(
-        description="Number, or `{TOOL: number}`."
+        examples=[10], description="Number, or `{TOOL: number}`."
     )
 
 
@@ -137,7 +137,7 @@ class RequiredToolsEntry(CheckEntry):
     check: Literal["required_tools"] = Field(description=CHECK)
     value: (
         Names | Annotated[dict[Text, Annotated[int, Field(ge=1, le=10**6)]], Field(min_length=1)]
-    ) = Field(description="List, or `{TOOL: minimum}`.")
+    ) = Field(examples=[["find_order"]], description="List, or `{TOOL: minimum}`.")
     threshold: Share = optional("Share of the tools that must be called.", default=1.0)
 
 
@@ -146,7 +146,8 @@ class ForbiddenToolsEntry(CheckEntry):
 
     check: Literal["forbidden_tools"] = Field(description=CHECK)
     value: Annotated[list[JsonValue], Field(min_length=1)] = Field(
-        description="Names, or calls as in `forbidden` of a trajectory."
+        examples=[["delete_order"]],
+        description="Names, or calls as in `forbidden` of a trajectory.",
     )
 
 
@@ -154,13 +155,13 @@ class AllowedToolsEntry(CheckEntry):
     """The only tools that may be called."""
 
     check: Literal["allowed_tools"] = Field(description=CHECK)
-    value: list[Text] = Field(description="Names.")
+    value: list[Text] = Field(examples=[["find_order"]], description="Names.")
 
 
 class TextCheckEntry(CheckEntry):
     """Fields of the checks that look for texts."""
 
-    value: Texts = Field(description="Texts.")
+    value: Texts = Field(examples=["invoice"], description="Texts.")
     ignore_case: bool = optional("Whether upper and lower case are equal.", default=False)
 
 
@@ -215,7 +216,7 @@ class MatchesEntry(CheckEntry):
     """All patterns match in the answer."""
 
     check: Literal["matches"] = Field(description=CHECK)
-    value: Texts = Field(description="RE2 patterns.")
+    value: Texts = Field(examples=["INV-[0-9]+"], description="RE2 patterns.")
     full: bool = optional("Whether it must match the whole text.", default=False)
     of: TextSource = optional(OF_ANSWER, default="answer")
 
@@ -224,7 +225,7 @@ class NotMatchesEntry(CheckEntry):
     """None of the patterns matches in any answer."""
 
     check: Literal["not_matches"] = Field(description=CHECK)
-    value: Texts = Field(description="RE2 patterns.")
+    value: Texts = Field(examples=["INV-[0-9]+"], description="RE2 patterns.")
     full: bool = optional("Whether it must match the whole text.", default=False)
     of: TextSource = optional(OF_ANSWERS, default="answers")
 
@@ -234,7 +235,7 @@ class JsonSchemaEntry(CheckEntry):
 
     check: Literal["json_schema"] = Field(description=CHECK)
     value: On | Text | dict[str, JsonValue] = Field(
-        description="Schema, file, or `true` for any JSON."
+        examples=[True], description="Schema, file, or `true` for any JSON."
     )
     fence: Literal["allow", "refuse", "require"] = optional(
         "Whether JSON may or must be in a code block.", default="allow"
@@ -279,7 +280,9 @@ class NoSecretsEntry(CheckEntry):
     """No key, token or password is in answers or tool arguments."""
 
     check: Literal["no_secrets"] = Field(description=CHECK)
-    value: On | SecretsSpec = Field(description="`true`, or `{rules, ignore, of, env}`.")
+    value: On | SecretsSpec = Field(
+        examples=[True], description="`true`, or `{rules, ignore, of, env}`."
+    )
 
 
 class TrajectoryCheckEntry(CheckEntry):
@@ -287,5 +290,6 @@ class TrajectoryCheckEntry(CheckEntry):
 
     check: Literal["trajectory"] = Field(description=CHECK)
     value: list[JsonValue] | dict[str, JsonValue] = Field(
-        description="Calls, or a mapping with `calls` and options."
+        examples=[["find_order", "refund"]],
+        description="Calls, or a mapping with `calls` and options.",
     )

@@ -281,7 +281,9 @@ def _make_no_secrets(entry: entries.NoSecretsEntry, context: CheckContext) -> Ch
     if not rules:
         names = ", ".join(rule.name for rule in select_rules((ALL_CALLS,), ()))
         raise InputError.from_message(
-            "`no_secrets` has no rule left", place=context.find_place(), hint=f"rules: {names}"
+            "`no_secrets` has no rule left",
+            place=context.find_place(),
+            hint=f"for example `rules: [github-token]`; all rules: {names}",
         )
     values = {name: context.read_variable(name) for name in spec.env}
     return NoSecrets(rules=rules, of=tuple(spec.of), variables=values)

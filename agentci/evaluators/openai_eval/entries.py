@@ -318,7 +318,10 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
     """A grader of OpenAI's Evals API that grades every turn."""
 
     type: Literal["openai_eval"] = Field(description="A grader of OpenAI's Evals API.")
-    grader: AnyGraderSpec = Field(description="The grader.")
+    grader: AnyGraderSpec = Field(
+        examples=[{"type": "text_similarity", "evaluation_metric": "rouge_l"}],
+        description="The grader.",
+    )
     threshold: Share | None = optional(
         "Minimum score of every turn; default: the grader's `pass_threshold`, or 0.5."
     )

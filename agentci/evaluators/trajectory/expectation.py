@@ -224,7 +224,8 @@ def _read_names(value: Json, path: KeyPath, problems: ExpectationProblems) -> tu
     """Read one name, or a list of names."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, Sequence):
-        problems.add(path, f"`{path[-1]}` must be a name or a list of names")
+        hint = f"write `{path[-1]}: NAME`"
+        problems.add(path, f"`{path[-1]}` must be a name or a list of names", hint)
         return ()
     for index, name in enumerate(names):
         if not isinstance(name, str) or not name:
@@ -236,7 +237,8 @@ def _read_forbidden(
     written: Json, path: KeyPath, problems: ExpectationProblems
 ) -> tuple[ForbiddenCall, ...]:
     if not isinstance(written, Sequence) or isinstance(written, str):
-        problems.add(path, f"forbidden calls must be a list, not {format_value(written)}")
+        message = f"forbidden calls must be a list, not {format_value(written)}"
+        problems.add(path, message, "for example `[delete_order]`")
         return ()
     reader = _CallReader(problems, {"args_match": SUPERSET})
     return tuple(
@@ -251,6 +253,10 @@ class _ArgumentOptions(Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
     defaults: JsonObject = {}
+
+
+_CALLS_HINT: Final = "for example `[find_order, {refund: {amount: 5}}]`"
+_TOOLS_HINT: Final = "for example `tools: {find_order: {ignore: [id]}}`"
 
 
 class _CallReader:
@@ -268,13 +274,14 @@ class _CallReader:
 
     def _read_tools(self, tools: Json) -> Mapping[str, _ArgumentOptions]:
         if not isinstance(tools, Mapping):
-            self._problems.add(("tools",), "`tools` must be a mapping of tools to their options")
+            message = "`tools` must be a mapping of tools to their options"
+            self._problems.add(("tools",), message, _TOOLS_HINT)
             return {}
         read: dict[str, _ArgumentOptions] = {}
         for name, options in tools.items():
             path: KeyPath = ("tools", name)
             if not isinstance(options, Mapping):
-                self._problems.add(path, "the options of a tool must be a mapping")
+                self._problems.add(path, "the options of a tool must be a mapping", _TOOLS_HINT)
                 continue
             for key in options:
                 if key not in ("args_match", "ignore", "defaults"):
@@ -288,7 +295,9 @@ class _CallReader:
         ignore = written.get("ignore", [])
         defaults = written.get("defaults", {})
         if not isinstance(defaults, Mapping):
-            self._problems.add((*path, "defaults"), "`defaults` must be a mapping of arguments")
+            message = "`defaults` must be a mapping of arguments"
+            hint = "for example `defaults: {limit: 10}`"
+            self._problems.add((*path, "defaults"), message, hint)
             defaults = {}
         names = _read_names(ignore, (*path, "ignore"), self._problems)
         return _ArgumentOptions(mode=mode, only=only, ignore=names, defaults=defaults)
@@ -313,7 +322,9 @@ class _CallReader:
     def read_items(self, written: Json, path: KeyPath) -> "tuple[CallItem | CallGroup, ...]":
         """Read a list of calls and groups."""
         if not isinstance(written, Sequence) or isinstance(written, str):
-            self._problems.add(path, f"calls must be a list, not {format_value(written)}")
+            self._problems.add(
+                path, f"calls must be a list, not {format_value(written)}", _CALLS_HINT
+            )
             return ()
         return tuple(self.read_item(each, (*path, index)) for index, each in enumerate(written))
 
@@ -333,12 +344,14 @@ class _CallReader:
                 self._problems.add_unknown_key(path, key, known, f"`{order}`")
         optional = written.get("optional", False)
         if not isinstance(optional, bool):
-            self._problems.add((*path, "optional"), "`optional` must be true or false")
+            self._problems.add(
+                (*path, "optional"), "`optional` must be true or false", "write `optional: true`"
+            )
         inner, items = written[order], (*path, order)
         if order == ANY_OF:
             return CallGroup(order=ANY_OF, items=self._read_paths(inner, items))
         if inner in ([], ()):
-            self._problems.add(items, f"`{order}` must not be empty")
+            self._problems.add(items, f"`{order}` must not be empty", _CALLS_HINT)
         return CallGroup(
             order=ANY_ORDER if order == ANY_ORDER else IN_ORDER,
             items=self.read_items(inner, items),
@@ -347,7 +360,9 @@ class _CallReader:
 
     def _read_paths(self, written: Json, path: KeyPath) -> "tuple[CallItem | CallGroup, ...]":
         if not isinstance(written, Sequence) or isinstance(written, str) or not written:
-            self._problems.add(path, "`any_of` must be a list of calls and of lists of calls")
+            message = "`any_of` must be a list of calls and of lists of calls"
+            hint = "for example `any_of: [refund, [find_order, cancel]]`"
+            self._problems.add(path, message, hint)
             return ()
         return tuple(
             CallGroup(order=IN_ORDER, items=self.read_items(each, (*path, index)))
@@ -374,7 +389,7 @@ class _CallReader:
             return {"tool": written}
         if not isinstance(written, Mapping) or not written:
             message = f"a call must be a name or a mapping, not {format_value(written)}"
-            self._problems.add(path, message)
+            self._problems.add(path, message, "for example `find_order` or `refund: {amount: 5}`")
             return {}
         (first, value), *others = written.items()
         if not others and first not in RESERVED:
@@ -429,8 +444,8 @@ class _CallReader:
 
     def _read_pattern(self, call: JsonObject, path: KeyPath, args_key: str) -> CallPattern:
         tools = _read_names(call["tool"], (*path, "tool"), self._problems) if "tool" in call else ()
-        if "tool" in call and not tools:
-            self._problems.add((*path, "tool"), "`tool` must not be empty")
+        if call.get("tool") in ([], ()):
+            self._problems.add((*path, "tool"), "`tool` must not be empty", "write `tool: NAME`")
         status = call.get("status", STATUSES[0])
         if status not in STATUSES:
             message = f"`status` must be {join_with_or(STATUSES)}, not {format_value(status)}"
@@ -459,7 +474,8 @@ class _CallReader:
             return None
         args = call["args"]
         if not isinstance(args, Mapping):
-            self._problems.add(path, f"arguments must be a mapping, not {format_value(args)}")
+            message = f"arguments must be a mapping, not {format_value(args)}"
+            self._problems.add(path, message, "for example `{amount: 5}`")
             return None
         named, whole = self._read_arguments(args, path, is_open=first.mode == SUPERSET)
         return ArgumentRules(
@@ -482,7 +498,9 @@ class _CallReader:
     def _read_times(self, call: JsonObject, path: KeyPath) -> tuple[int, int | None]:
         optional = call.get("optional", False)
         if not isinstance(optional, bool):
-            self._problems.add((*path, "optional"), "`optional` must be true or false")
+            self._problems.add(
+                (*path, "optional"), "`optional` must be true or false", "write `optional: true`"
+            )
         least, most = 1, _ONCE
         if "times" in call:
             found = _parse_times(call["times"])

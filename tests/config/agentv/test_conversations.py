@@ -114,7 +114,7 @@ class TestWindowSize:
     def test_invalid_window_size_is_rejected(self, size: str) -> None:
         [message] = _errors("{input: q}", case=f"mode: conversation\n  window_size: {size}")
         assert message.startswith(
-            "f.yaml:4:16: `window_size` must be a whole number from 1 to 1000000"
+            "f.yaml:4:16: `window_size` must be a whole number from 1 to 1,000,000"
         )
 
 

@@ -127,7 +127,7 @@ class TestTrials:
             ("{strategy: mean}", "3:21: `execution.trials` has no `count`"),
             (
                 "{count: 0}",
-                "3:29: `execution.trials.count` must be a whole number from 1 to 1000, not 0",
+                "3:29: `execution.trials.count` must be a whole number from 1 to 1,000, not 0",
             ),
             (
                 "{count: 2, strategy: best}",

@@ -137,7 +137,12 @@ def test_invalid_trajectory_names_place_and_reason(
             "a call has several tools: `a`, `b`",
             "write a list item, with its own `-`, for each call",
         ),
-        (1, (0,), "a call must be a name or a mapping, not 1", None),
+        (
+            1,
+            (0,),
+            "a call must be a name or a mapping, not 1",
+            "for example `find_order` or `refund: {amount: 5}`",
+        ),
     ],
 )
 def test_misplaced_lines_of_a_call_are_one_problem(
