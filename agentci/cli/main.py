@@ -46,19 +46,11 @@ def run_command(arguments: Sequence[str] | None, session: Session) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if words and words[0] == HELP:
         words = [*words[1:], "--help"]
-    try:
-        options = parse_arguments(make_parser(next(iter(words), "")), words)
-        given = _list_given_options(options)
-        session = allow_variables(session, parse_env_allow(given))
-        session = restrict_agents(session, allowed=parse_allow_agents(given))
-        session = allow_caches(session, parse_evaluator_caches(given))
-    except (InputError, SystemExit) as error:
-        is_help = isinstance(error, SystemExit) and not error.code
-        if list(words[:1]) == ["record"] and not is_help:
-            from agentci.cli.commands.record import note_invalid_options
-
-            note_invalid_options(words[1:], session)
-        raise
+    options = parse_arguments(make_parser(next(iter(words), "")), words)
+    given = _list_given_options(options)
+    session = allow_variables(session, parse_env_allow(given))
+    session = restrict_agents(session, allowed=parse_allow_agents(given))
+    session = allow_caches(session, parse_evaluator_caches(given))
     if options.get("watch"):
         from agentci.cli.watch import run_again_on_changes
 

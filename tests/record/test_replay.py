@@ -406,26 +406,6 @@ def test_recording_that_cannot_be_made_fails_the_gate_until_one_succeeds(
     assert not (gated / FAILED).parent.exists()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--replay", "--jbos", "2", "--", "true"),
-        ("--out", OUT, "--jobs", "many", "--", "true"),
-        (f"--out={OUT}", "--cases", "", "--", "true"),
-    ],
-)
-def test_invalid_options_of_a_recording_fail_the_gate_until_one_succeeds(
-    gated: Path, arguments: Sequence[str]
-) -> None:
-    command = [sys.executable, "-m", "agentci", "record"]
-    subprocess.run([*command, "--help"], cwd=gated, check=True)
-    assert not (gated / FAILED).exists()
-    assert subprocess.run([*command, *arguments], cwd=gated, check=False).returncode == 2
-    assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
-    assert replay(gated, "chat", options=OPTIONS).code == 0
-    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
-
-
 def test_recording_that_cannot_be_made_hides_no_earlier_failure(gated: Path) -> None:
     write_cases(gated / "cases.yaml", [CASES[0], ("b", "Another")])
     assert replay(gated, "chat", options=OPTIONS).code == 3

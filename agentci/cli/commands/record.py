@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,7 @@ from agentci._util.workspace import (
     read_file,
 )
 from agentci.cli.session import Session
-from agentci.config.options import COMMAND_PLACEHOLDER, DEFAULT_RECORDING
+from agentci.config.options import COMMAND_PLACEHOLDER
 from agentci.errors import InputError, RecordingError
 from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY
@@ -207,24 +206,6 @@ def make_recording(
             raise
         name = workspace.display_path(path.path)
         return Recording(file=name, problems=problems, exit_code=EXIT_INVALID_INPUT)
-
-
-def note_invalid_options(words: Sequence[str], session: Session) -> None:
-    """Note for `agentci run` that an earlier recording was not replaced, as options are invalid.
-
-    Args:
-        words: of the command line, after ``record``.
-    """
-    options = list(takewhile(lambda word: word != "--", words))
-    given = [after for word, after in pairwise(options) if word == "--out"]
-    given += [word.removeprefix("--out=") for word in options if word.startswith("--out=")]
-    workspace = session.services.workspace
-    with suppress(InputError):
-        path = workspace.resolve_given(Path(next(iter(given), DEFAULT_RECORDING)))
-        if is_file(path.path):
-            redactor = RecordingRedactor(session.services.variables.redactor)
-            reason = "an option of `agentci record` is invalid"
-            note_failed_recording(path, reason, (NO_CASE,), workspace, redactor)
 
 
 def _describe_problems(problems: Sequence[Problem]) -> str:
