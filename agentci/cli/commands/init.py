@@ -52,11 +52,8 @@ ANSWER_LINES: Final = (
 TOOL_ERRORS_CHECK: Final = "no_tool_errors: true"
 # Of recordings of model calls, in which some frameworks say which tools failed.
 KNOWN_ERRORS_CHECK: Final = "{check: no_tool_errors, allow_unknown: true}"
-GATE_LINES: Final = (
-    "gate:",
-    "  # Fails a pull request that lowers a threshold, or removes or edits an eval case; `warn`",
-    "  # only lists it.",
-    "  on_loosened: fail",
+GATE_LINE: Final = (
+    "# gate: {on_loosened: fail} # fails changes that lower thresholds or edit eval cases"
 )
 DEFAULT_TRACES: Final = "traces/*.jsonl"
 FIRST_CASES: Final = "eval_cases:\n  - id: hello\n    input: Hello\n"
@@ -330,7 +327,7 @@ def make_config(project: Project, eval_sets: Sequence[str]) -> str:
     lines.append("checks: # see agentci's docs/checks.md for more")
     lines += [f"  - {each}" for each in FIRST_CHECKS]
     lines.append(f"  - {TOOL_ERRORS_CHECK if project.has_tool_status else KNOWN_ERRORS_CHECK}")
-    lines += GATE_LINES
+    lines.append(GATE_LINE)
     return "\n".join((*lines, ""))
 
 
