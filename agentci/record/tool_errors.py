@@ -14,7 +14,6 @@ _ERROR_TEXTS: Final[Mapping[str, re.Pattern[str]]] = {
         r"|Tool '[^'\n]*' timed out after [0-9.e+-]+ seconds\.",
         re.DOTALL,
     ),
-    # Pydantic AI 2 sends `{"error": ...}`, which tools return themselves, too.
     "Pydantic AI 1": re.compile(r".*\n\nFix the errors and try again\.", re.DOTALL),
     "LangChain": re.compile(
         r"Error: \S+ is not a valid tool, try one of \[.*\]\."
@@ -25,9 +24,29 @@ _ERROR_TEXTS: Final[Mapping[str, re.Pattern[str]]] = {
 }
 
 
+# Pydantic AI 2 sends `{"error": ...}`, which tools return themselves, too, so that it counts only
+# with this text about an unknown tool or with validation errors of arguments.
+_UNKNOWN_TOOL: Final = re.compile(
+    r"Unknown tool name: '.*'\. (?:Available tools: .*|No tools available\.)", re.DOTALL
+)
+_VALIDATION_KEYS: Final = frozenset({"type", "loc", "msg", "input"})
+
+
 def is_tool_error(result: Json) -> bool:
     """Return whether the result of a tool is a framework's own text about a failure."""
+    if isinstance(result, Mapping):
+        return result.keys() == {"error"} and _is_pydantic_ai_error(result["error"])
     if not isinstance(result, str):
         return False
     text = result.strip()
     return any(pattern.fullmatch(text) for pattern in _ERROR_TEXTS.values())
+
+
+def _is_pydantic_ai_error(error: Json) -> bool:
+    if isinstance(error, str):
+        return _UNKNOWN_TOOL.fullmatch(error) is not None
+    return (
+        isinstance(error, list)
+        and bool(error)
+        and all(isinstance(each, Mapping) and each.keys() >= _VALIDATION_KEYS for each in error)
+    )

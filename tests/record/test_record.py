@@ -940,7 +940,8 @@ def test_failed_tool_of_an_agent_is_recorded_as_failed(tmp_path: Path, model: Mo
     assert [call.failed for call in trace.turns[0].tool_calls] == [True]
 
 
-# As the frameworks send them: OpenAI Agents SDK 0.24 and before, Pydantic AI 1, LangGraph 1.2.
+# As the frameworks send them: OpenAI Agents SDK 0.24 and before, Pydantic AI 1 and 2.68,
+# LangGraph 1.2.
 @pytest.mark.parametrize(
     ("text", "is_error"),
     [
@@ -949,6 +950,23 @@ def test_failed_tool_of_an_agent_is_recorded_as_failed(tmp_path: Path, model: Mo
         ("Tool 'get_weather' timed out after 0.5 seconds.", True),
         ("Unknown tool name: 'x'. No tools available.\n\nFix the errors and try again.", True),
         ("1 validation error:\n```json\n[]\n```\n\nFix the errors and try again.", True),
+        (
+            (
+                '{"error":[{"type":"string_type","loc":["city"],'
+                '"msg":"Input should be a valid string","input":5}]}'
+            ),
+            True,
+        ),
+        (
+            (
+                '{"error":[{"type":"missing","loc":["city"],'
+                '"msg":"Field required","input":{"t":"x"}},'
+                '{"type":"extra_forbidden","loc":["t"],"msg":"Extra inputs are not permitted",'
+                '"input":"x"}]}'
+            ),
+            True,
+        ),
+        ("{\"error\":\"Unknown tool name: 'x'. Available tools: 'a', 'b'\"}", True),
         ("Error: get_wether is not a valid tool, try one of [get_weather].", True),
         ("Error: ValueError('no')\n Please fix your mistakes.", True),
         (
@@ -958,6 +976,7 @@ def test_failed_tool_of_an_agent_is_recorded_as_failed(tmp_path: Path, model: Mo
         ("An error occurred while running the tool in 1999, as the report says.", False),
         ("Error: the last build failed", False),
         ('{"error":"no route"}', False),
+        ('{"error":[{"type":"delay","line":"S1"}]}', False),
         ("Fix the errors and try again.", False),
     ],
 )
