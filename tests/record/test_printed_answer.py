@@ -310,12 +310,18 @@ def test_missing_printed_answer_makes_the_case_incomplete(
     [
         ([], "--answer stdout needs cases, as a process may print several answers"),
         (["--cases", "cases.yaml"], "--answer stdout needs cases with an input, and 'b' has none"),
+        (
+            ["--cases", "talk.yaml"],
+            "--answer stdout records one answer, and 'c' is a conversation of 2 turns",
+        ),
     ],
 )
 def test_printed_answer_needs_cases_with_inputs(
     options: list[str], message: str, tmp_path: Path, model: MockModel
 ) -> None:
     (tmp_path / "cases.yaml").write_text("cases: [{id: a, input: Hi}, {id: b}]\n")
+    talk = "eval_cases: [{id: c, turns: [{input: Hi}, {input: Thanks}]}]\n"
+    (tmp_path / "talk.yaml").write_text(talk)
     ran = record(tmp_path, model, "chat", options=[*options, "--answer", "stdout"])
     assert ran.code == 2
     assert [problem.message for problem in ran.problems] == [message]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from msgspec import Struct
 
@@ -496,11 +496,24 @@ def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCas
         found |= {case.id: case for case in read}
     files = ", ".join(options.cases)
     chosen = choose_cases(tuple(found.values()), options.case_ids, file=files)
-    lacking = next((case.id for case in chosen if not case.input), None)
+    lacking = next((case for case in chosen if not case.input), None)
     if options.answer == "stdout" and lacking is not None:
-        message = f"--answer stdout needs cases with an input, and {quote_name(lacking)} has none"
-        raise InputError.from_message(message, hint="leave it out, or add its `input`")
+        _refuse_printed_answer(lacking)
     return chosen
+
+
+def _refuse_printed_answer(case: RecordCase) -> NoReturn:
+    name = quote_name(case.id)
+    if case.turns:
+        turns = format_count(len(case.turns), "turn")
+        message = f"--answer stdout records one answer, and {name} is a conversation of {turns}"
+        hint = (
+            "record conversations by themselves, without --answer stdout and with --case ID: their "
+            "answers are then the model's"
+        )
+        raise InputError.from_message(message, hint=hint)
+    message = f"--answer stdout needs cases with an input, and {name} has none"
+    raise InputError.from_message(message, hint="leave it out, or add its `input`")
 
 
 def _check_cases_file(path: ResolvedPath, given: str) -> None:
