@@ -244,6 +244,11 @@ function named(args) {
   return isObject(args) ? new Map(Object.entries(args)) : new Map([['', args]]);
 }
 
+/** Whether a text has a name that is not part of a longer one. */
+function isNamed(name, text) {
+  return name !== '' && text.split(name).some((part, at, all) => at && !/\w$/.test(all[at - 1]) && !/^\w/.test(part));
+}
+
 /** The rows of the check `trajectory`, which aligns calls itself; [] for other details. */
 function alignedTurns(details) {
   const found = details?.trajectories;

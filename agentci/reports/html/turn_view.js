@@ -82,11 +82,6 @@ function addFindings(places, findings) {
   }
 }
 
-/** Whether a text has a name that is not part of a longer one. */
-function isNamed(name, text) {
-  return text.split(name).some((part, at, all) => at && !/\w$/.test(all[at - 1]) && !/^\w/.test(part));
-}
-
 function callsStep(turn, base, reference, isFailed, findings) {
   const actual = turn.calls ?? [];
   const expected = reference === 'expected' || reference === 'both' ? turn.expected_calls : undefined;

@@ -649,6 +649,21 @@ def _value(chance: random.Random, depth: int) -> Any:
     return {key: _value(chance, depth - 1) for key in "abc"[: chance.randint(0, 3)]}
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "is_named"),
+    [
+        ("find_order", "find_order(id=1) is not expected", True),
+        ("find_order", "find_order called too late", True),
+        ("find", "find_order(id=1) is not expected", False),
+        ("order", "find_order is missing", False),
+        ("mail.send", "expected mail.send, got nothing", True),
+        ("", '"" is empty', False),
+    ],
+)
+def test_finding_names_a_whole_tool(name: str, text: str, *, is_named: bool) -> None:
+    assert _evaluate("isNamed(...given)", [name, text]) is is_named
+
+
 def _calls(chance: random.Random) -> list[dict[str, Any]]:
     return [
         {"name": chance.choice("fgh"), "arguments": {"n": chance.randint(0, 2)}}
