@@ -6,7 +6,7 @@ from typing import Final
 
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_criterion, format_score
-from agentci.model.case import DialogueTurn
+from agentci.model.case import CaseSummary, DialogueTurn
 from agentci.model.result import CheckResult
 from agentci.reports import tool_calls
 
@@ -36,15 +36,42 @@ _TRACEBACK: Final = re.compile(
 )
 
 
-def find_error_key(result: CheckResult) -> str:
-    """Find what errored checks with the same cause have in common.
+def find_reason_key(result: CheckResult) -> str:
+    """Find what checks with the same outcome for the same reason have in common.
 
-    That is the reason without ids of spans, and without the message of a Python exception: it often
-    quotes the case, while the frames above it are those of one line of the program.
+    That is the reason without the values of its case, and without the message of a Python
+    exception: it often quotes the case, while the frames above it are those of one line of the
+    program.
     """
-    reason = hide_span_ids(format_headline(result))
+    reason = hide_case_values(format_headline(result), result.case)
     found = _TRACEBACK.search(reason)
     return reason if found is None else reason[: found.end("exception")]
+
+
+def format_cause(result: CheckResult) -> str:
+    """Format why a check did not pass in one sentence: no JSON, and no frames of a traceback.
+
+    What an errored check says of its case is left out, as by ``find_reason_key``.
+    """
+    found = next(filter(None, _iterate_reasons(result)), result.status).strip()
+    found = shorten_quotes(found, result)
+    if result.status == "errored":
+        found = hide_case_values(found, result.case)
+    if traceback := _TRACEBACK.search(found):
+        found = f"{found[: traceback.start()]}{traceback['exception']}"
+    elif found.startswith(("{", "[")):
+        values = (each[1] for each in _JSON_TEXT.finditer(found) if not each[2])
+        sentences = (each for each in values if " " in each)
+        found = next(sentences, found)
+    else:
+        found = _JSON.sub("", found)
+    first = next(iter(split_lines(found)), result.status)
+    return truncate.short(escape.flatten_line(first), MAX_REASON)
+
+
+# An object or a list of objects or texts, in which a value, not a key, may be a sentence.
+_JSON: Final = re.compile(r"[:,]?\s+(?:\{\s*\"|\[\s*[\[{\"]).*", re.DOTALL)
+_JSON_TEXT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?')
 
 
 def join_error_lines(reason: str) -> str:
@@ -54,12 +81,26 @@ def join_error_lines(reason: str) -> str:
     return truncate.join_first_and_last(lines if found is None else lines[-1:])
 
 
-_SPAN_ID: Final = re.compile(r"(?<=span )[0-9a-f]{16}\b")
+# Ids of spans and traces, UUIDs, temporary files, and words with the digits of an order number.
+_CASE_VALUE: Final = re.compile(
+    r"(?<=span )[0-9a-f]{16}\b|\b[0-9a-f]{32}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|(?:/tmp|/var/folders)/[^\s'\"`:,;)]+|(?<![\w-])(?=[\w-]{0,40}\d{4})[\w-]+"
+)
+_WORD_WITH_DIGIT: Final = re.compile(r"(?<![\w-])(?=[\w-]{0,40}\d)[\w-]{3,}")
+# An id without these may be a word of the reason.
+_ID_CHARACTER: Final = re.compile(r"[\d_/.-]")
 
 
-def hide_span_ids(text: str) -> str:
-    """Replace the ids of spans, which are others in each case."""
-    return _SPAN_ID.sub(truncate.ELLIPSIS, text)
+def hide_case_values(text: str, case: CaseSummary) -> str:
+    """Replace what is another one in each case: its ids, its file, and the numbers of its user."""
+    ids = (case.id, case.trace_id, case.eval_case_id or "", case.recording.file)
+    questions = " ".join(turn.question for turn in case.dialogue)
+    values = {
+        each for each in (*ids, *_WORD_WITH_DIGIT.findall(questions)) if _ID_CHARACTER.search(each)
+    }
+    for each in sorted(filter(text.__contains__, values), key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(each)}(?!\w)", truncate.ELLIPSIS, text)
+    return _CASE_VALUE.sub(truncate.ELLIPSIS, text)
 
 
 def format_requirement(result: CheckResult) -> str:

@@ -33,7 +33,13 @@ LAYOUTS: Final = (
     sections.Layout(causes=3, names=3, lost=3, errors=5),
     *(
         sections.Layout(
-            causes=causes, further=further, names=3, lost=2, errors=errors, is_tight=True
+            causes=causes,
+            further=further,
+            names=3,
+            regressed=3,
+            lost=2,
+            errors=errors,
+            is_tight=True,
         )
         for causes, further, errors in ((3, 3, 3), (2, 3, 2), (1, 4, 2), (1, 3, 1), (1, 2, 1))
     ),
@@ -151,7 +157,7 @@ def _sections(
     yield from _list_errored(errored, report_url, layout, several=several)
     yield sections.make_lower_scores_section(report, report_url)
     yield sections.make_fixed_section(report, report_url)
-    yield sections.fold_section(_evaluators(report, several=several), "Evaluators")
+    yield from _list_evaluators(report, layout.regressed, several=several)
     if report.comparison is not None:
         yield _comparison_section(report.comparison, report.decision.reasons)
     yield sections.make_skips_section(report)
@@ -177,7 +183,12 @@ def _fold_reasons(reasons: sections.Section) -> sections.Section:
     return sections.fold_section(reasons, format_count(reasons.total, "more reason"))
 
 
-def _evaluators(report: Report, *, several: bool) -> sections.Section:
+def _list_evaluators(report: Report, most: int, *, several: bool) -> Iterator[sections.Section]:
+    """Yield the evaluators that regressed most, one line each, and the folded table of all.
+
+    Args:
+        most: of those that are not folded.
+    """
     found = groups_and_totals.group_by_evaluator(report.results)
     compared = report.comparison.evaluators if report.comparison else ()
     by_name = {(each.config, each.evaluator): each for each in compared}
@@ -192,8 +203,21 @@ def _evaluators(report: Report, *, several: bool) -> sections.Section:
     ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
     if by_name:
         columns, ruler = [*columns, "Against the baseline"], [*ruler, "---"]
-    return sections.Section(
+    regressed = _list_regressed(found, by_name)
+    section = sections.Section(
         name="evaluators",
+        title=markdown_row(["Regressed", "Passed", "Mean score (change)"])
+        + markdown_row(["---", "--:", "--:"]),
+        noun="regressed evaluator",
+        blocks=(
+            _render_regressed(each, by_name, report, several=several) for each in regressed[:most]
+        ),
+        total=len(regressed[:most]),
+        share=0.1,
+    )
+    yield section
+    all_rows = replace(
+        section,
         title=markdown_row(columns) + markdown_row(ruler),
         noun="evaluator",
         blocks=chain(
@@ -203,6 +227,48 @@ def _evaluators(report: Report, *, several: bool) -> sections.Section:
         total=len(found) + len(removed),
         share=0.3,
     )
+    more = len(regressed[most:])
+    title = f"Evaluators, of which {more:,} more regressed" if more else "Evaluators"
+    yield sections.fold_section(all_rows, title)
+
+
+def _render_regressed(
+    checks: groups_and_totals.EvaluatorChecks,
+    by_name: Mapping[tuple[str, str], EvaluatorComparison],
+    report: Report,
+    *,
+    several: bool,
+) -> str:
+    """Render a row that is one line: without intervals, and without other checks."""
+    totals, result = checks.totals, checks.representative
+    compared = by_name[result.config, result.evaluator.name]
+    name = sections.format_evaluator_names(result.config, [result.evaluator.name], several=several)
+    advisory = "" if result.evaluator.required else baseline_text.ADVISORY
+    score = groups_and_totals.choose_mean(totals)
+    change = baseline_text.format_score_change(
+        score, None if score is None else replace(compared, change_low=None)
+    )
+    cells = [
+        f"{sections.choose_icon(checks, report, compared)} {name}{advisory}",
+        _format_passed(totals.passed, totals.passed + totals.failed, ()),
+        change or groups_and_totals.name_no_score(totals),
+    ]
+    return markdown_row(cells)
+
+
+def _list_regressed(
+    found: Sequence[groups_and_totals.EvaluatorChecks],
+    by_name: Mapping[tuple[str, str], EvaluatorComparison],
+) -> list[groups_and_totals.EvaluatorChecks]:
+    """List the evaluators that regressed: required ones first, then by their drop."""
+    ranked: list[tuple[bool, float, groups_and_totals.EvaluatorChecks]] = []
+    for each in found:
+        evaluator = each.representative.evaluator
+        compared = by_name.get((each.representative.config, evaluator.name))
+        if compared is not None and compared.outcome == "fail":
+            drop = (compared.before or 0.0) - (compared.after or 0.0)
+            ranked.append((not evaluator.required, -drop, each))
+    return [each for *_, each in sorted(ranked, key=lambda entry: entry[:2])]
 
 
 def _render_row(
@@ -220,15 +286,12 @@ def _render_row(
         *([format_count(totals.errored, "error")] if totals.errored else []),
         *([f"{totals.skipped:,} skipped"] if totals.skipped else []),
     ]
-    evaluated = totals.passed + totals.failed + totals.errored
-    # With a change, the mean that it led to: checks that are no longer evaluated count as 0.
-    after = None if compared is None else compared.after
-    score = groups_and_totals.choose_mean(totals if after is None else replace(totals, score=after))
+    score = groups_and_totals.choose_mean(totals)
     shown = None if score is None and totals.failed else compared
     cells = [
         *([markdown_code(groups_and_totals.format_path(result.config))] if several else []),
         f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
-        _format_passed(totals.passed, evaluated, others),
+        _format_passed(totals.passed, totals.passed + totals.failed, others),
         baseline_text.format_score_change(score, shown) or groups_and_totals.name_no_score(totals),
         markdown_prose(result.evaluator.criterion),
     ]
@@ -261,7 +324,7 @@ def _render_removed(
 
 def _format_passed(passed: int, evaluated: int, others: Sequence[str]) -> str:
     if not evaluated:
-        return f"none evaluated: {', '.join(others)}"
+        return f"none evaluated: {', '.join(others)}" if others else "none evaluated"
     return f"{passed:,} of {evaluated:,}" + (f" ({', '.join(others)})" if others else "")
 
 

@@ -123,7 +123,8 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
 
     The change and its 95% interval are those of the checks of both runs. Without a change of at
     least ``MIN_CHANGE``, both are left out. An evaluator that evaluates nothing any more has no
-    score: ``skipped``. Empty without a score.
+    score: ``skipped``. Empty without a score. The change says if it counts checks as 0 that are
+    not in the score.
     """
     if compared is not None and (lost := find_lost_status(compared)):
         return lost
@@ -133,11 +134,14 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
     change = compared.after - compared.before
     if abs(change) < MIN_CHANGE:
         return shown
+    parts = [format_signed(change)]
     low, high = compared.change_low, compared.change_high
-    if low is None or high is None:
-        return f"{shown} ({format_signed(change)})"
-    interval = f"{format_signed(low)} to {format_signed(high)}"
-    return f"{shown} ({format_signed(change)}, {interval})"
+    if low is not None and high is not None:
+        parts.append(f"{format_signed(low)} to {format_signed(high)}")
+    is_other = score is not None and abs(score - compared.after) >= MIN_CHANGE
+    if is_other and _counts_lost_checks(compared):
+        parts.append("checks no longer evaluated as 0")
+    return f"{shown} ({', '.join(parts)})"
 
 
 def format_outcome(compared: EvaluatorComparison) -> str:

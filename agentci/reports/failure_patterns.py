@@ -23,7 +23,7 @@ from agentci._util.text.change import (
     read_number,
 )
 from agentci.model.result import BaselineTurn, CheckResult, ExpectedCall, RunContent, TurnContent
-from agentci.reports.check_text import find_error_key, low_scoring_turns, shorten_quotes
+from agentci.reports.check_text import find_reason_key, low_scoring_turns, shorten_quotes
 from agentci.reports.contents import KEPT_LEVELS
 from agentci.reports.differences import Reference, choose_reference, compare_turn
 from agentci.reports.tool_calls import MAX_CALLS, ToolCallRow, find_unmatched_turns, format_call
@@ -115,7 +115,7 @@ def _list_statements(result: CheckResult, *, quotes: bool) -> Iterable[str]:
         quotes: as in ``list_findings``. What a metric says about calls is in their rows.
     """
     judgement = result.judgement
-    texts = [find_error_key(result) if result.status == "errored" else result.reason or ""]
+    texts = [find_reason_key(result) if result.status == "errored" else result.reason or ""]
     if judgement is not None:
         turns = find_unmatched_turns(judgement.details)
         titles = tuple(f"{turn.title}: " for turn in turns)

@@ -41,7 +41,7 @@ _CaseKey: TypeAlias = tuple[str | None, ...]
 # Config and evaluator of each.
 _FailedChecks: TypeAlias = tuple[tuple[str, str], ...]
 # Weighs evaluators with few checks less, so that a single one is not first.
-_FEW_CHECKS: Final = 10
+FEW_CHECKS: Final = 10
 
 
 class FailedCheck(Struct, frozen=True, kw_only=True):
@@ -324,7 +324,7 @@ def _rank_evaluators(
         key = each.config, each.evaluator.name
         lost[key] = lost.get(key, 0.0) + 1 - (each.score or 0.0)
     return sorted(
-        lost, key=lambda each: (each not in required, -lost[each] / (evaluated[each] + _FEW_CHECKS))
+        lost, key=lambda each: (each not in required, -lost[each] / (evaluated[each] + FEW_CHECKS))
     )
 
 

@@ -25,7 +25,7 @@ from agentci.model.result import (
     Totals,
 )
 from agentci.model.values import COMMAND_LINE, IdentityKey, Place, Problem, Severity
-from agentci.reports.check_text import find_error_key, format_headline, hide_span_ids
+from agentci.reports.check_text import find_reason_key, format_headline, hide_case_values
 from agentci.reports.workflow_commands import LEVELS, Annotation
 
 PERCENT = 100
@@ -300,28 +300,32 @@ def format_counts(report: Report) -> str:
 def group_by_reason(
     results: Sequence[CheckResult],
 ) -> dict[tuple[str, tuple[str, ...], str], list[CaseSummary]]:
-    """Group cases by config, evaluators and headline; errored ones by their cause.
+    """Group cases by config, evaluators and reason, without what is another one in each case.
 
     Evaluators that say the same of a case are together: what is wrong with its run is one problem.
 
     Returns:
-        The cases by config, evaluators and headline of the first of them, without ids of spans if
-        there are several.
+        The cases by config, evaluators and headline of the first of them; without its values if the
+        others have other ones.
     """
     found: dict[tuple[str, str, tuple[str | None, ...]], list[CheckResult]] = {}
     for result in results:
-        reason = find_error_key(result) if result.status == "errored" else format_headline(result)
-        found.setdefault((result.config, reason, case_key(result.case)), []).append(result)
-    groups: dict[tuple[str, tuple[str, ...], str], list[CaseSummary]] = {}
-    headlines: dict[tuple[str, tuple[str, ...], str], str] = {}
+        key = (result.config, find_reason_key(result), case_key(result.case))
+        found.setdefault(key, []).append(result)
+    groups: dict[tuple[str, tuple[str, ...], str], list[CheckResult]] = {}
     for (config, reason, _), same in found.items():
         names = tuple(dict.fromkeys(each.evaluator.name for each in same))
-        first = headlines.setdefault((config, names, reason), format_headline(same[0]))
-        groups.setdefault((config, names, first), []).append(same[0].case)
-    return {
-        (config, names, hide_span_ids(first) if len(cases) > 1 else first): cases
-        for (config, names, first), cases in groups.items()
-    }
+        groups.setdefault((config, names, reason), []).append(same[0])
+    cases: dict[tuple[str, tuple[str, ...], str], list[CaseSummary]] = {}
+    for (config, names, _), same in groups.items():
+        shown = cases.setdefault((config, names, _format_common_headline(same)), [])
+        shown += [each.case for each in same]
+    return cases
+
+
+def _format_common_headline(results: Sequence[CheckResult]) -> str:
+    first, *others = dict.fromkeys(map(format_headline, results))
+    return hide_case_values(first, results[0].case) if others else first
 
 
 class ReasonGroup(Struct, frozen=True):

@@ -360,6 +360,7 @@ class Layout(Struct, frozen=True, kw_only=True):
         causes: number of causes.
         further: number of lines about other causes.
         names: of the cases that fail in the same way as another.
+        regressed: evaluators that regressed.
         lost, errors: groups of checks that are no longer evaluated, and of errored ones.
         is_tight: whether a word at each line of these takes the place of their heading, lost checks
             show no changed answer beside failures, and all notes and problems are folded.
@@ -368,6 +369,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     causes: int
     further: int = MAX_FURTHER_CAUSES
     names: int = MAX_NAMES
+    regressed: int = 5
     lost: int = MAX_CASES
     errors: int = MAX_CASES
     is_tight: bool = False

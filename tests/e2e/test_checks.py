@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, run_agentci
@@ -77,6 +78,24 @@ def test_prices_of_the_config(tmp_path: Path) -> None:
     metrics = ran.results["metrics"]["run"]
     assert metrics["priced_cases"] == metrics["cost_cases"] == len(ran.results["cases"])
     assert metrics["cost_usd"] > 0
+
+
+def test_prices_of_max_cost_count_in_the_metrics_if_all_agree(tmp_path: Path) -> None:
+    def measure(other: str) -> dict[str, Any]:
+        entries = (
+            f"- {{check: max_cost, name: {name}, value: 5, prices: {{'gpt-*': {{input: {price}, "
+            "output: 0.6}}}\n"
+            for name, price in (("one", "0.15"), ("two", other))
+        )
+        ran = run_agentci(["run"], cwd=prepare(tmp_path / other, CHECKS + "".join(entries)))
+        assert ran.code == 0, ran.out
+        found: dict[str, Any] = ran.results["metrics"]["run"]
+        return found
+
+    same = measure("0.15")
+    assert same["priced_cases"] == same["cost_cases"] > 0
+    assert same["cost_usd"] > 0
+    assert "cost_usd" not in measure("0.3")
 
 
 def test_check_for_no_case_fails_the_gate(tmp_path: Path) -> None:

@@ -4,7 +4,12 @@ import re
 
 import pytest
 
-from agentci.model.gate import CheckClasses, Comparison, EvaluatorComparison
+from agentci.model.gate import (
+    CheckClasses,
+    Comparison,
+    ComparisonOutcome,
+    EvaluatorComparison,
+)
 from agentci.model.result import Report, RunContent, Status, TurnContent
 from agentci.model.values import Problem, replace
 from agentci.reports.comment import MAX_BYTES, MAX_HEIGHT, CommentReport, estimate_height
@@ -15,7 +20,7 @@ from agentci.reports.run_content import encode_content
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from tests.conftest import Golden
 from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
-from tests.reports.html.pages import conversation_report, make_change
+from tests.reports.html.pages import conversation_report, data_of, make_change
 
 RUN = "https://github.example/octo/agent/actions/runs/3"
 TREND = EvaluatorComparison(
@@ -81,7 +86,7 @@ def test_configs_are_named_if_several() -> None:
     results = [make_result(each, config=c) for c in ("a.yaml", "b.yaml") for each in STATUSES]
     text = _render(make_report(results))
     assert (
-        "\n| `b.yaml` | \N{CROSS MARK} `response_quality` | 0 of 2 (1 error, 1 skipped) |" in text
+        "\n| `b.yaml` | \N{CROSS MARK} `response_quality` | 0 of 1 (1 error, 1 skipped) |" in text
     )
     assert "\n- `response_quality` (`b.yaml`): no reason given (1 case:" in text
 
@@ -219,6 +224,43 @@ def test_comment_has_at_most_three_causes_unfolded() -> None:
     assert "<summary>2 more cases with failures</summary>" in rest
     assert "- and 1 more check: `e0`\n" in shown
     assert "`x0` **failed**: " in shown
+
+
+def test_evaluators_that_regressed_are_not_folded() -> None:
+    """Those with the largest drops; required ones come first."""
+    results = [make_result("failed", 0.1, evaluator=f"e{n}", required=n > 0) for n in range(9)]
+    outcomes: list[ComparisonOutcome] = ["fail"] * 7
+    outcomes += ["pass", "inconclusive"]
+    trends = tuple(
+        replace(TREND, evaluator=f"e{n}", required=n > 0, after=n / 10, outcome=outcome)
+        for n, outcome in enumerate(outcomes)
+    )
+    comparison = Comparison(baseline="b", evaluators=trends)
+    text = _render(replace(make_report(results), comparison=comparison))
+    shown = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
+    assert re.findall(r"^\| \S+ `(e\d)`", shown, re.MULTILINE) == [f"e{n}" for n in range(1, 6)]
+    assert "<summary>Evaluators, of which 2 more regressed</summary>" in text
+    assert "`e1` | 0 of 1 | 0.1 (\N{MINUS SIGN}0.8) |\n" in shown
+    assert estimate_height(text) <= MAX_HEIGHT
+
+
+def test_errors_that_differ_by_values_of_their_cases_are_one_cause() -> None:
+    """In the comment, the terminal, the annotations and the page."""
+    results = [
+        make_result(
+            "errored",
+            case=f"case_{n}",
+            reason=f"case_{n}: no order R-471{n} in /tmp/{n}/a.json (span {n:016x}); exit {code}",
+        )
+        for n, code in enumerate((1, 1, 1, 2))
+    ]
+    report = make_report(results)
+    for text in (_render(report), render_console(report, quiet=False, verbose=False, colour=False)):
+        assert re.search(r"3 cases: `?case_0`?, `?case_1`?, `?case_2`?\)", text)
+        assert "\N{HORIZONTAL ELLIPSIS}: no order \N{HORIZONTAL ELLIPSIS} in" in text
+        assert "R-4713" in text
+    data = data_of(report)
+    assert [each["cluster"] for each in data["cases"]] == [0, 0, 0, 1]
 
 
 def test_many_reasons_are_folded() -> None:

@@ -17,6 +17,7 @@ from agentci._util.text.format import format_count, format_duration
 from agentci.cli.publish import load_template, publish_crash, publish_input_problems, publish_report
 from agentci.cli.session import Session
 from agentci.config.settings import PULL_REQUEST_BASE, Settings
+from agentci.config.suite import Suite
 from agentci.errors import EvaluatorError, InputError, InterruptionError
 from agentci.gate.comparison import find_regression_reasons
 from agentci.gate.decision import compute_totals, decide, decide_shard
@@ -41,6 +42,7 @@ from agentci.model.requests import (
     Task,
 )
 from agentci.model.result import EXIT_INVALID_INPUT, Decision, Report
+from agentci.model.trace import PriceList
 from agentci.model.values import FailOn, Problem, replace
 from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.problems import render_problems
@@ -282,12 +284,19 @@ def _make_report(
             redact=session.services.variables.redactor.redact_value,
         ),
         baseline={} if baseline is None else baseline.checks,
-        prices={
-            suite.file: {model: price.make_price() for model, price in suite.prices.items()}
-            for suite in (each.suite for each in plan.loaded)
-        },
+        prices={each.suite.file: _choose_prices(each.suite) for each in plan.loaded},
     )
     return limit_contents(report, settings.content)
+
+
+def _choose_prices(suite: Suite) -> PriceList:
+    """Return the prices of the config's ``max_cost`` checks if all have the same, else its own."""
+    if any(each.identity.type == "check" for each in suite.evaluators):
+        from agentci.evaluators.checks.registry import find_common_prices  # noqa: PLC0415 (likewise)
+
+        if prices := find_common_prices(suite.evaluators):
+            return prices
+    return {model: price.make_price() for model, price in suite.prices.items()}
 
 
 def _find_baseline(settings: Settings, session: Session, plan: Plan) -> "BaselineResults | None":

@@ -89,7 +89,9 @@ class MaxCostEntry(CheckEntry):
 
     check: Literal["max_cost"] = Field(description=CHECK)
     value: Cost = Field(examples=[0.05], description="Such as `0.05` or `$0.05`.")
-    prices: Prices = optional("Prices by model, added to the config's.", default={})
+    prices: Prices = optional(
+        "Prices by model, added to the config's (reports: if all agree).", default={}
+    )
 
 
 class MaxToolCallsEntry(CheckEntry):

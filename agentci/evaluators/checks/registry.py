@@ -1,7 +1,7 @@
 """The checks that a config can list; a new check is an entry model, a rule and a row here."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -44,7 +44,7 @@ from agentci.evaluators.checks.tools import (
     ToolErrorLimit,
 )
 from agentci.evaluators.checks.trajectory import TrajectoryRule
-from agentci.evaluators.evaluator import Facts
+from agentci.evaluators.evaluator import Evaluator, Facts
 from agentci.evaluators.trajectory.expectation import (
     ExpectedTrajectory,
     InvalidExpectationError,
@@ -54,7 +54,7 @@ from agentci.evaluators.trajectory.expectation import (
 from agentci.evaluators.trajectory.match import MAX_VARIANTS, count_variants
 from agentci.model.gate import MAX_MS, MAX_USD
 from agentci.model.requests import EvaluatorIdentity
-from agentci.model.trace import ModelPrice
+from agentci.model.trace import ModelPrice, PriceList
 from agentci.model.values import Json, Problem
 
 CHECK_TYPE: Final = "check"
@@ -115,6 +115,13 @@ def _define(entry: entries.CheckEntry, rule: CheckRule, *, has_limits: bool) -> 
     if isinstance(rule, JsonAnswer) and rule.schema is not None:
         more["value"] = rule.schema.written
     return {**given, "type": CHECK_TYPE, "check": entry.check, **more}
+
+
+def find_common_prices(evaluators: Iterable[Evaluator]) -> PriceList:
+    """Find the prices of all ``max_cost`` checks; empty if they differ or if none has any."""
+    rules = (each.compiled for each in evaluators if isinstance(each, CheckEvaluator))
+    found = {each.prices for each in rules if isinstance(each, MaxCost) and each.prices}
+    return dict(found.pop()) if len(found) == 1 else {}
 
 
 def _list_prices(price: ModelPrice) -> Facts:

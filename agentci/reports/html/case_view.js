@@ -66,7 +66,7 @@ function caseNav(each) {
     'nav.crumb',
     { 'aria-label': 'Cases' },
     make('a', { href: backHash }, `\u2190 ${listName()}`),
-    at < 0 ? null : make('span.quiet', `${count(at + 1)} of ${count(shownCases.length)}`),
+    at < 0 ? null : quiet(`${count(at + 1)} of ${count(shownCases.length)}`),
     make('div.tools', copyButton(location.href, null, 'Copy link'), worse && worse !== shownCases[at + 1] ? link(worse, `Next ${HAS_BASELINE ? 'regression' : 'failure'} \u00bb`) : null, link(at < 0 ? null : shownCases[at - 1], '\u2039 Previous', 'Previous case'), link(at < 0 ? null : shownCases[at + 1], 'Next \u203a', 'Next case')),
   );
 }
@@ -93,7 +93,7 @@ function compareBar(each, references, reference, params) {
   const side = { base: 'baseline only', both: 'expected or baseline only' }[reference] ?? 'expected only';
   return make(
     'div.crumb',
-    make('span.quiet', { id: 'compared' }, 'Compare with'),
+    quiet({ id: 'compared' }, 'Compare with'),
     make('div.chips', { role: 'group', 'aria-labelledby': 'compared' }, names.map(button)),
     reference === 'off' ? null : make('span.legend', make('span', make('del', side)), make('span', make('ins', 'this run only'))),
   );
@@ -161,7 +161,7 @@ function foldedTurns(part, start, view) {
   return make(
     'details.card.fold.alike',
     { ontoggle: fill },
-    make('summary', make('b', `${count(part.length)} turns ${like}`), make('span.quiet', ` turns ${start + 1} to ${start + part.length}, none scored below a threshold`)),
+    make('summary', make('b', `${count(part.length)} turns ${like}`), quiet(` turns ${start + 1} to ${start + part.length}, none scored below a threshold`)),
     shown,
   );
 }
@@ -194,7 +194,7 @@ function subagentsView(run) {
   return (run.subagents ?? []).map((agent) =>
     make(
       'details.card.fold.subagent',
-      make('summary', `Sub-agent ${agent.name ?? ''} `, make('span.quiet', countOf(agent.turns.length, 'turn'))),
+      make('summary', `Sub-agent ${agent.name ?? ''} `, quiet(countOf(agent.turns.length, 'turn'))),
       agent.turns.map((turn, index) => turnView(turn, index, { reference: 'off', isFailed: false, scores: null, findings: [] })),
     ),
   );

@@ -25,8 +25,8 @@ function joinCases(data) {
     taken.set(given.id, used);
     const checks = given.checks.map((check) => {
       const evaluator = data.evaluators[check.evaluator];
-      const heading = data.reasons?.[check.cause];
-      return { ...check, ...changeOf(check), evaluator, heading, column: byName.get(evaluator.name) };
+      const pieces = data.reasons?.[check.cause];
+      return { ...check, ...changeOf(check), evaluator, pieces, column: byName.get(evaluator.name) };
     });
     // Checks that only the baseline has.
     const removed = (given.removed ?? []).map(([name, before]) => {
@@ -53,6 +53,17 @@ function joinCases(data) {
     return joined;
   });
   return { cases, columns };
+}
+
+function totalsOf(statuses) {
+  const totals = { passed: 0, failed: 0, errored: 0, skipped: 0 };
+  for (const each of statuses) totals[each] += 1;
+  return totals;
+}
+
+/** "9 of 11 \u00b7 1 error": what passed of the checks that passed or failed, and the others. */
+function passedOf({ passed, failed, errored, skipped }) {
+  return dotted(passed + failed && `${count(passed)} of ${count(passed + failed)}`, errored && countOf(errored, 'error'), skipped && `${count(skipped)} skipped`);
 }
 
 /** All states of a case with a baseline, the worst first: a case may have several. */
@@ -224,6 +235,19 @@ function selectCases(cases, selection) {
   return found.map((each) => each.whole ?? each);
 }
 
+/** The reason of the first of some checks, with the ranges of the numbers in which equal ones differ. */
+function reasonOf(checks) {
+  const [{ cause, pieces }] = checks;
+  const same = checks.filter((check) => check.cause === cause);
+  return pieces.map((piece, at) => (at ? rangeOf(same.map(({ numbers }) => numbers[at - 1])) : '') + piece).join('');
+}
+
+function rangeOf(numbers) {
+  const value = (text) => Number(text.replaceAll(',', ''));
+  const sorted = numbers.toSorted((a, b) => value(a) - value(b));
+  return [...new Set([sorted[0], sorted.at(-1)])].join(' to ');
+}
+
 /**
  * Cases with a heading before each group; without groups, the cases.
  *
@@ -234,10 +258,11 @@ function selectCases(cases, selection) {
  */
 function groupCases(cases, by, labels, evaluator = '') {
   const groups = new Map();
-  const put = (key, heading, each, position = 0) => {
-    if (!groups.has(key)) groups.set(key, { heading, position, members: [] });
-    const { members } = groups.get(key);
+  const put = (key, heading, each, position = 0, own = []) => {
+    if (!groups.has(key)) groups.set(key, { heading, position, members: [], checks: [] });
+    const { members, checks } = groups.get(key);
     if (members.at(-1) !== each) members.push(each);
+    checks.push(...own);
   };
   const putters = {
     tag: (each) => put(each.tags[0] ?? '', each.tags[0] ?? 'no tag', each, each.tags.length ? 0 : 1),
@@ -252,15 +277,15 @@ function groupCases(cases, by, labels, evaluator = '') {
     },
     cause: (each) => {
       const causes = each.checks.filter((check) => check.cause !== undefined && (!evaluator || check.evaluator.name === evaluator));
-      const headings = [...new Set(causes.map(({ heading }) => heading))];
-      if (evaluator) for (const check of causes) put(check.cause, check.heading, each);
-      else if (causes.length) put(each.cluster, headings.join('; '), each);
+      if (evaluator) for (const check of causes) put(check.cause, '', each, 0, [check]);
+      else if (causes.length) put(each.cluster, '', each, 0, causes);
       if (!causes.length) put('', 'No failed check', each, 1);
     },
   };
   if (!Object.hasOwn(putters, by)) return cases;
   cases.forEach(putters[by]);
   if (by === 'cause' && groups.has('') && groups.size === 1) return cases;
+  for (const each of groups.values()) each.heading ||= [...Map.groupBy(each.checks, ({ column }) => column).values()].map(reasonOf).join('; ');
   const size = ({ members }) => (by === 'cause' ? -members.length : 0);
   const sorted = [...groups.values()].sort(
     (a, b) => a.position - b.position || size(a) - size(b) || collator.compare(a.heading, b.heading),

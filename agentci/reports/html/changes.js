@@ -27,7 +27,7 @@ function changesView() {
     make(
       'div.head',
       make('h2', { id: 'changes' }, HAS_BASELINE ? 'What changed' : 'Failures'),
-      make('span.quiet', HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
+      quiet(HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
     ),
     make('div.changes', inColumns(cards), rest.length ? restView(rest, known.slice(MAX_LINES)) : null),
     more.length
@@ -58,8 +58,8 @@ function listLost() {
   const { cases, case_checks: checks } = DATA.lost;
   if (cases) rows.unshift({ label: STATE_LABELS.lost, name: `${countOf(cases, 'case')} removed`, text: `with ${countOf(checks, 'check')} that passed`, href: REMOVED_CASES });
   for (const column of DATA.columns ?? []) {
-    const { name, skipped } = column;
-    if (isEmpty(column) && !rows.some((row) => row.name === name)) rows.push({ label: 'Nothing evaluated', name, text: `${count(skipped)} skipped: ${checksOf(column)[0].reason ?? ''}`, href: writeHash('/', { f: 'skipped', e: name }) });
+    const { name } = column;
+    if (isEmpty(column) && !rows.some((row) => row.name === name)) rows.push({ label: 'Nothing evaluated', name, text: `${passedOf(column)}: ${checksOf(column)[0].reason ?? ''}`, href: writeHash('/', { e: name }) });
   }
   return rows;
 }
@@ -99,7 +99,7 @@ function changeCard(each, { cases, first, similar, ...likeness }) {
       'div.top',
       statePill(each.state, each.status),
       make('a.name', { href: caseHash(each) }, each.id),
-      each.question && each.question !== each.id && make('span.quiet', `\u201c${each.question}\u201d`),
+      each.question && each.question !== each.id && quiet(`\u201c${each.question}\u201d`),
     ),
     make(
       'ul',
@@ -107,7 +107,7 @@ function changeCard(each, { cases, first, similar, ...likeness }) {
         make(
           'li',
           dot(check.status),
-          make('span', make('b', check.evaluator.name), ' ', make('span.quiet', reasonView(check, run, first))),
+          make('span', make('b', check.evaluator.name), ' ', quiet(reasonView(check, run, first))),
           beforeAndNow(check),
         ),
       ),
@@ -119,15 +119,19 @@ function changeCard(each, { cases, first, similar, ...likeness }) {
   );
 }
 
+/** The list of the cases of the same state, and of the same cause unless that is no failure. */
+function alikeHash({ state, cluster }) {
+  return writeHash('/', { f: FILTER_OF_STATE[state] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
+}
+
 /** The cases that fail in the same way, each with the numbers in which it differs. */
 function likeCases(each, others, { others: words, notes = [], more_note: moreNote = '' }) {
-  const href = writeHash('/', { f: FILTER_OF_STATE[each.state] ?? '', like: String(each.cluster) });
-  const noted = (text) => (text ? make('span.quiet', ` (${text})`) : '');
+  const noted = (text) => (text ? quiet(` (${text})`) : '');
   const names = notes.map((text, at) => [at ? ', ' : ': ', make('a', { href: caseHash(CASES[others[at]]) }, CASES[others[at]].id), noted(text)]);
   const more = notes.length ? others.length - notes.length : 0;
   return make(
     'p.same',
-    make('a', { href }, `${countOf(others.length, 'more case')} ${words}`),
+    make('a', { href: alikeHash(each) }, `${countOf(others.length, 'more case')} ${words}`),
     names,
     more ? [`, \u2026 and ${count(more)} more`, noted(moreNote)] : null,
   );
@@ -186,7 +190,7 @@ function answerRows(turn, reference, of = '') {
   return [
     [reference === 'expected' ? `Expected${of}` : `Baseline${of}`, markedText(pieces, '-')],
     isOther ? ['Baseline', markedText(excerpt('baseline'), '-')] : null,
-    ['This run', turn.answer == null ? make('span.quiet', 'no answer') : markedText(pieces, '+')],
+    ['This run', turn.answer == null ? quiet('no answer') : markedText(pieces, '+')],
   ].filter(Boolean);
 }
 
@@ -251,13 +255,13 @@ function callText({ mark, expected, actual, arguments: values }, isShort = false
 function restView(rest, more) {
   const row = (each) => {
     const [check] = [...each.checks.filter(({ turned }) => turned === each.state), ...problemsOf(each), ...each.checks];
-    const all = LOWER_OR_FIXED.includes(each.state) ? CASES.filter(hasState(each.state)) : alike(each);
+    const others = (LOWER_OR_FIXED.includes(each.state) ? CASES.filter(hasState(each.state)) : alike(each)).length - 1;
     return make(
       'a',
-      { href: caseHash(each, check) },
+      { href: others ? alikeHash(each) : caseHash(each, check) },
       statePill(each.state, each.status),
-      make('b', each.id, all.length > 1 ? make('span.quiet', ` +${count(all.length - 1)}`) : null),
-      make('span', make('b', check.evaluator.name), ' ', make('span.quiet', (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))),
+      make('b', each.id, others ? quiet(` +${count(others)}`) : null),
+      make('span', make('b', check.evaluator.name), ' ', quiet((check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))),
       beforeAndNow(check),
     );
   };
@@ -266,7 +270,7 @@ function restView(rest, more) {
     rest.map(row),
     ['error', 'still_failing'].map((state) => {
       const amount = more.filter((each) => hasState('error')(each) === (state === 'error')).length;
-      return amount ? make('a', { href: writeHash('/', { f: FILTER_OF_STATE[state], group: 'cause' }) }, make('span.quiet', `${countOf(amount, 'more cause')} of ${state === 'error' ? 'errors' : 'cases that still fail'}`)) : null;
+      return amount ? make('a', { href: writeHash('/', { f: FILTER_OF_STATE[state], group: 'cause' }) }, quiet(`${countOf(amount, 'more cause')} of ${state === 'error' ? 'errors' : 'cases that still fail'}`)) : null;
     }),
   );
 }

@@ -107,7 +107,7 @@ function alignedView({ title, rows }) {
           { class: mark || 'equal' },
           make('span.mark', mark || 'as expected'),
           alignedTexts(mark, expected, actual),
-          note && make('span.quiet', note),
+          note && quiet(note),
         ),
       ),
     ),

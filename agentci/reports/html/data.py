@@ -20,11 +20,15 @@ from agentci.model.result import CheckResult, Report, RunContent, TurnContent
 from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
 from agentci.reports.changed_checks import LostChecks, format_changed_checks
-from agentci.reports.check_text import format_headline, format_reason, shorten_quotes
+from agentci.reports.check_text import (
+    format_cause,
+    format_headline,
+    format_reason,
+    shorten_quotes,
+)
 from agentci.reports.contents import KEPT_LEVELS, load_content
 from agentci.reports.differences import RunDifference
-from agentci.reports.failure_patterns import format_range
-from agentci.reports.failures import Cause, list_causes
+from agentci.reports.failures import FEW_CHECKS, Cause, list_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     choose_mean,
@@ -125,20 +129,6 @@ class _Block(NamedTuple):
     position: int
 
 
-class _Reason(NamedTuple):
-    """A reason of checks of an evaluator, with the numbers of all of them."""
-
-    place: int
-    pieces: list[str]
-    numbers: list[set[str]]
-
-    @property
-    def heading(self) -> str:
-        """The reason, with the ranges of the numbers that differ."""
-        ranges = [*map(format_range, self.numbers), ""]
-        return "".join(part for pair in zip(self.pieces, ranges, strict=True) for part in pair)
-
-
 class PageData:
     """The data of one page; the blocks come first, as the index says where each case is."""
 
@@ -150,7 +140,8 @@ class PageData:
             id_: number for number, id_ in enumerate(report.evaluator_calls.json_by_check)
         }
         self._details_left = MAX_PASSED_DETAILS
-        self._reasons: dict[tuple[str, ...], _Reason] = {}
+        # The texts around the numbers of reasons, in the order of their first check.
+        self._reasons: dict[tuple[str, ...], int] = {}
         self._calls_changed: list[bool] = []
         self._recorded: dict[str, int] = {}
         self._removed = _group_removed(report.comparison)
@@ -218,9 +209,10 @@ class PageData:
                 _describe_cause(causes.describe(group), [places[id(each)] for each in group])
                 for group in causes.new[:shown]
             ],
-            "reasons": [each.heading for each in self._reasons.values()],
+            "reasons": [*self._reasons],
+            "few_checks": FEW_CHECKS,
             "more_causes": [places[id(group[0])] for group in causes.new[shown:]],
-            "lost": _describe_lost(causes.lost, len(_list_gone_cases(report, self._removed))),
+            "lost": _describe_lost(causes.lost, report.comparison, self._removed),
             "recorded": self._recorded,
             "metrics": to_builtins(summarize_metrics(report)),
             "policy": _describe_policy(report),
@@ -272,9 +264,11 @@ class PageData:
         reason = "" if result.status == "passed" else format_reason(result)
         # Details are decoded for it.
         short = shorten_quotes(reason, result) if reason else ""
-        cause = None
+        cause, varying = None, list[str]()
         if result.status in ("failed", "errored"):
-            cause = self._count_reason(result, reason)
+            (first, *others), varying = find_numbers(format_cause(result))
+            pieces = f"{result.evaluator.name}: {first}", *others
+            cause = self._reasons.setdefault(pieces, len(self._reasons))
         return {
             "id": result.id,
             "evaluator": numbers.number((result.config, result.evaluator)),
@@ -286,6 +280,7 @@ class PageData:
                     "reason": reason,
                     "short": None if short == reason else short,
                     "cause": cause,
+                    "numbers": varying,
                     "before": before and [before.status, before.score],
                     "cached": result.cached,
                     "transcript": self._transcripts.get(result.id),
@@ -293,20 +288,6 @@ class PageData:
                 }
             ),
         }
-
-    def _count_reason(self, result: CheckResult, text: str) -> int:
-        """Return the number of a reason, which is that of all that differ only in numbers."""
-        name = result.evaluator.name
-        pieces, own = find_numbers(f"{name}: {text or result.status}")
-        key = (name, *pieces)
-        known = self._reasons.get(key)
-        if known is None:
-            known = self._reasons[key] = _Reason(
-                len(self._reasons), pieces, [{each} for each in own]
-            )
-        for seen, number in zip(known.numbers, own, strict=True):
-            seen.add(number)
-        return known.place
 
     def _make_content(self, content: RunContent, outcome: CaseOutcome) -> JsonObject:
         case = outcome.summary
@@ -586,22 +567,34 @@ def _describe_difference(difference: RunDifference | None) -> JsonObject | None:
 
 
 def _list_gone_cases(
-    report: Report, removed: Mapping[tuple[str, str], list[list[Any]]]
+    comparison: Comparison | None, removed: Mapping[tuple[str, str], list[list[Any]]]
 ) -> frozenset[str]:
     """List the cases that only the baseline has, without those of a config that is gone."""
-    gone = baseline_text.find_gone_configs(report.comparison) if report.comparison else ()
+    gone = baseline_text.find_gone_configs(comparison) if comparison else ()
     return frozenset(case for config, case in removed if config not in gone)
 
 
-def _describe_lost(lost: Sequence[LostChecks], cases: int) -> JsonObject:
+def _describe_lost(
+    lost: Sequence[LostChecks],
+    comparison: Comparison | None,
+    removed: Mapping[tuple[str, str], list[list[Any]]],
+) -> JsonObject:
     """Describe what is no longer evaluated: of removed cases together, of others by evaluator.
 
     Args:
-        cases: number of removed cases.
+        removed: checks of cases that only the baseline has, by config and case.
     """
+    cases = _list_gone_cases(comparison, removed)
     others = [each for each in lost if each.checks > each.without_case]
     return {
-        "cases": cases,
+        "cases": len(cases),
+        # Of required evaluators, and of other cases.
+        "required": sum(
+            each.status == "removed" and each.case not in cases
+            for compared in (comparison.evaluators if comparison else ())
+            if compared.required
+            for each in compared.no_longer_evaluated
+        ),
         "case_checks": sum(each.without_case for each in lost),
         "checks": [
             {

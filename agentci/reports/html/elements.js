@@ -71,6 +71,10 @@ function tableOf(kind, columns, rows) {
   );
 }
 
+function quiet(...content) {
+  return make('span.quiet', ...content);
+}
+
 /** Text for screen readers only. */
 function unseen(text) {
   return make('span.unseen', text);

@@ -13,7 +13,7 @@ function evaluatorsView() {
     const checks = checksOf(column);
     const status = column.failed ? 'failed' : column.passed && !column.errored ? 'passed' : 'errored';
     const { type, criterion, required, place } = checks[0].evaluator;
-    const evaluated = column.passed + column.failed + column.errored;
+    const evaluated = column.passed + column.failed;
     const selected = { e: column.name, q: several ? column.config : '' };
     const own = searchCases(CASES, { query: selected.q, evaluator: column.name });
     // A number leads to the cases that it counts.
@@ -31,20 +31,28 @@ function evaluatorsView() {
         make('div.quiet', dotted(type, criterion, place, several && column.config)),
       ],
       histogram(checks),
-      evaluated ? [amountOf('passed', 'passed'), ` of ${count(evaluated)}`] : pill('errored', 'nothing evaluated'),
+      evaluated ? [column.passed ? amountOf('passed', 'passed') : 0, ` of ${count(evaluated)}`] : pill('errored', 'nothing evaluated'),
       amountOf('failed', 'failed'),
       amountOf('error', 'errored'),
       amountOf('skipped', 'skipped'),
       column.mean || '\u2013',
       column.pass_rate || '\u2013',
+      baselineCell(column, checks),
     ];
   });
   for (const { name, baseline } of DATA.baseline?.removed ?? []) {
-    rows.unshift([[dot('errored'), ' ', make('a', { href: writeHash('/', { e: name }) }, make('b', name)), ' ', pill('errored', 'removed'), make('div.quiet', 'only the baseline has its checks')], '\u2013', `0 of ${count(baseline.checks)}`, '\u2013', '\u2013', '\u2013', '\u2013', '\u2013']);
+    rows.unshift([[dot('errored'), ' ', make('a', { href: writeHash('/', { e: name }) }, make('b', name)), ' ', pill('errored', 'removed')], '\u2013', `0 of ${count(baseline.checks)}`, '\u2013', '\u2013', '\u2013', '\u2013', '\u2013', baseline.before === null ? '\u2013' : score(baseline.before)]);
   }
   const hasInterval = columns.some(({ mean, pass_rate: rate }) => `${mean}${rate}`.includes(' to '));
-  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Failed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval)];
-  return [make('h1', 'Evaluators'), card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, rows), heads)))];
+  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Failed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval), ...(HAS_BASELINE ? ['Baseline'] : [])];
+  const cells = rows.map((each) => each.slice(0, heads.length));
+  return [make('h1', 'Evaluators'), card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, cells), heads)))];
+}
+
+/** What the checks of both runs were in the baseline, and the change of their mean score. */
+function baselineCell({ baseline }, checks) {
+  const { before, after } = baseline ?? {};
+  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', before == null || after == null ? null : make('div.quiet', `mean ${score(before)} `, delta(after - before))];
 }
 
 function headOf(label, hasInterval) {
@@ -142,12 +150,12 @@ function comparedRow(column) {
     change === null
       ? '\u2013'
       : [
-          delta(change, { format: (value) => number(value, value < 0.01 ? 3 : 2), least: 0.0005 }) ?? make('span.quiet', '\u00b10'),
-          low === null ? null : make('span.quiet', ` (${signed(low)} to ${signed(high)})`),
+          delta(change, { format: (value) => number(value, value < 0.01 ? 3 : 2), least: 0.0005 }) ?? quiet('\u00b10'),
+          low === null ? null : quiet(` (${signed(low)} to ${signed(high)})`),
         ],
     changed || '\u2013',
     make('span', { class: both ? '' : 'none-left' }, `${count(both)} of ${count(checks)}`),
-    [label, make('span.quiet', p === null ? '' : ` (${p})`, reason && `: ${reason}`)],
+    [label, quiet(p === null ? '' : ` (${p})`, reason && `: ${reason}`)],
   ];
 }
 
@@ -193,7 +201,7 @@ function comparedAmounts({ amounts, before = {} }) {
     const [now, old] = [amounts[name], before[name]];
     if (now === undefined) return null;
     const change = old === undefined ? null : delta(now - old, { format, good: Math.abs(now - old) > NOTICED * old ? -1 : 0, least });
-    return make('span.num', make('span.quiet', `${label} `), change ? [`${format(old)} \u2192 `, make('b', format(now)), ' ', change] : format(now));
+    return make('span.num', quiet(`${label} `), change ? [`${format(old)} \u2192 `, make('b', format(now)), ' ', change] : format(now));
   });
 }
 
@@ -208,7 +216,7 @@ function comparedCalls(turns) {
   const found = turns.flatMap((turn, index) => (turn.baseline && turn.baseline !== 'same' ? differingCalls(turn, 'baseline').map((row) => [row, index]) : []));
   if (!found.length) return null;
   const [[row, index]] = found;
-  return make('p.first-call', make('span.quiet', turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, true)), found.length > 1 ? make('span.quiet', ` and ${count(found.length - 1)} more`) : null);
+  return make('p.first-call', quiet(turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, true)), found.length > 1 ? quiet(` and ${count(found.length - 1)} more`) : null);
 }
 
 /** Cases that fail the same checks are together, unless they have an order of their own. */

@@ -27,7 +27,7 @@ function chooseColumns() {
   const most = isNarrow.matches ? MAX_NARROW_COLUMNS : MAX_COLUMNS;
   if (COLUMNS.length <= most) return COLUMNS;
   // Few checks weigh less, as in the order of the failures.
-  const share = ({ checks, removed }) => (removed + checks.filter(isProblem).length) / (removed + checks.filter(({ status }) => status !== 'skipped').length + 10);
+  const share = ({ checks, removed }) => (removed + checks.filter(isProblem).length) / (removed + checks.filter(({ status }) => status !== 'skipped').length + DATA.few_checks);
   const shares = new Map(COLUMNS.map((each) => [each, share(each)]));
   const isChosen = ({ name }) => name === here.params.e;
   return [...COLUMNS].sort((a, b) => isChosen(b) - isChosen(a) || shares.get(b) - shares.get(a) || a.index - b.index).slice(0, most);
@@ -61,7 +61,7 @@ function matrixView(params) {
     { 'aria-labelledby': 'matrix' },
     make('h2.unseen', { id: 'matrix' }, 'Cases and evaluators'),
     controlsView(selection, '/', MATRIX_FILTERS),
-    columns.length < COLUMNS.length && make('p.hint', `${count(columns.length)} of ${countOf(COLUMNS.length, 'evaluator')}, those with failures first. Choose another above, or open a case.`),
+    columns.length < COLUMNS.length && make('p.hint', `${count(columns.length)} of ${countOf(COLUMNS.length, 'evaluator')}, those with failures first.`),
     make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} shown`),
     view,
     found.length ? null : emptyView(selection),
@@ -111,7 +111,7 @@ function controlsView(selection, path, filters) {
     make(
       'div.chips',
       { role: 'group', 'aria-label': 'Show' },
-      make('span.quiet', 'Cases'),
+      quiet('Cases'),
       chips.map(({ key, label, status, limits, amount }) =>
         make(
           'button.chip',
@@ -181,8 +181,8 @@ function searchHead(selection, found) {
     make(
       'div',
       make('b', countOf(found.length, 'case')),
-      found.length < CASES.length && make('span.quiet', ` of ${count(CASES.length)}`),
-      isReading(selection.query) && make('span.quiet', ' searching answers\u2026'),
+      found.length < CASES.length && quiet(` of ${count(CASES.length)}`),
+      isReading(selection.query) && quiet(' searching answers\u2026'),
     ),
   );
 }
@@ -194,9 +194,7 @@ function headElement() {
 
 function columnHead(column, { sort }, set) {
   const key = `e${column.index}`;
-  const totals = { passed: 0, failed: 0, errored: 0, skipped: 0 };
-  for (const { status } of column.checks) totals[status] += 1;
-  const evaluated = totals.passed + totals.failed + totals.errored;
+  const totals = totalsOf(column.checks.map(({ status }) => status));
   const { criterion, required } = column.checks[0]?.evaluator ?? {};
   return make(
     'th',
@@ -208,9 +206,8 @@ function columnHead(column, { sort }, set) {
       sort === key ? ' \u2191' : '',
     ),
     shareBar({ ...totals, skipped: 0 }),
-    evaluated
-      ? make('small', `${count(totals.passed)} of ${count(evaluated)}`, totals.skipped ? ` \u00b7 ${count(totals.skipped)} skipped` : '')
-      : pill('errored', column.checks.length ? 'nothing evaluated' : 'removed'),
+    isEmpty(totals) && pill('errored', column.checks.length ? 'nothing evaluated' : 'removed'),
+    make('small', passedOf(totals)),
     required === false && make('small', ' advisory'),
   );
 }
@@ -269,7 +266,7 @@ function groupRow({ heading, members }, width) {
   const failed = members.filter((each) => each.status === 'failed').length;
   return make(
     'tr.group',
-    make('th', { colspan: width, scope: 'rowgroup' }, make('div', make('span', { title: heading }, heading), ' ', make('span.quiet', dotted(countOf(members.length, 'case'), failed && `${count(failed)} failed`)))),
+    make('th', { colspan: width, scope: 'rowgroup' }, make('div', make('span', { title: heading }, heading), ' ', quiet(dotted(countOf(members.length, 'case'), failed && `${count(failed)} failed`)))),
   );
 }
 

@@ -77,17 +77,30 @@ def _read(name: str) -> str:
 def _shorten_script(script: str) -> str:
     """Remove line ends and spaces that code does not need, but none of literals.
 
-    The name of the function that makes elements, which is used most often, is shortened.
+    The names of the functions that are called most often are shortened.
     """
     parts = _LITERAL_IN_SCRIPT.split(_NEEDLESS_LINE_END.sub("", script))
     code = _NEEDLESS_SPACE.sub("", "\0".join(parts[::2]))
-    code = code.replace("make(", "m(").replace("undefined", "void 0")
+    code = code.replace("undefined", "void 0")
     code = _CONSTANTS.sub(lambda found: found[0].replace(";const ", ","), code)
     code = _PARENTHESES.sub(r"\1", _NEEDLESS_MARK.sub("", code))
     parts[::2] = code.split("\0")
-    return "".join(parts)
+    shortened = "".join(parts)
+    for name, short in _SHORT_NAMES:
+        shortened = shortened.replace(f"{name}(", f"{short}(")
+    return shortened
 
 
+# No variable has such a name. Templates call these, too.
+_SHORT_NAMES: Final = (
+    ("make", "m"),
+    ("writeHash", "w"),
+    ("countOf", "c"),
+    ("quiet", "q"),
+    ("unseen", "u"),
+    ("dotted", "d"),
+    ("caseHash", "h"),
+)
 _COMMENT_IN_STYLE: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SPACE_IN_STYLE: Final = re.compile(r"\s*([{};,>])\s*|(?<=[a-z\d])(:)\s")
 _VARIABLE: Final = re.compile(r"--[a-z][a-z\d-]*")

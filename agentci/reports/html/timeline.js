@@ -22,7 +22,7 @@ function timelineView(run, each) {
     make(
       'div.head',
       make('h2', 'Timeline'),
-      make('span.quiet', dotted(...[milliseconds(each.amounts.ms), each.amounts.tokens === undefined ? '' : `${count(each.amounts.tokens)} tokens`, dollars(each.amounts.usd)].filter((text) => text !== '\u2013'))),
+      quiet(dotted(...[milliseconds(each.amounts.ms), each.amounts.tokens === undefined ? '' : `${count(each.amounts.tokens)} tokens`, dollars(each.amounts.usd)].filter((text) => text !== '\u2013'))),
       make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), each.before?.ms === undefined ? null : make('span', make('i.ghost'), 'baseline')),
     ),
     make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3].map((quarter) => make('span', milliseconds((end * quarter) / 4)))), make('span.amounts', milliseconds(end))),
@@ -87,7 +87,7 @@ function spanRow({ name, kind, ms, before_ms: before, tokens, model, error }, de
   const row = [
     make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, label, error ? make('b.worse', ' failed') : null),
     make('span.track', { 'aria-hidden': 'true' }, before === undefined ? null : bar('ghost', before), bar(kind, ms)),
-    make('span.amounts', tokens ? make('span.quiet', `${count(tokens.input)} \u2192 ${count(tokens.output)} \u00b7 `) : null, milliseconds(ms), ' ', before === undefined ? null : delta(ms - before, { format: milliseconds, good: -1, least: 50 })),
+    make('span.amounts', tokens ? quiet(`${count(tokens.input)} \u2192 ${count(tokens.output)} \u00b7 `) : null, milliseconds(ms), ' ', before === undefined ? null : delta(ms - before, { format: milliseconds, good: -1, least: 50 })),
   ];
   const known = parts.filter(([, value]) => value !== undefined && value !== null && value !== '');
   if (!known.length) return make('div.span', row);

@@ -31,7 +31,7 @@ function transcriptOnDemand({ transcript, evaluator }) {
   return make(
     'details.transcript',
     { ontoggle: fill },
-    make('summary', make('code', evaluator.name), make('span.quiet', ` ${evaluator.type}`)),
+    make('summary', make('code', evaluator.name), quiet(` ${evaluator.type}`)),
     shown,
   );
 }

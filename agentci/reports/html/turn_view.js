@@ -53,7 +53,7 @@ function turnView(turn, index, { reference, scores, isFailed, findings }) {
       scores,
       tokens && make('span.end', `${count(tokens.input)} tokens in, ${count(tokens.output)} out`),
     ),
-    step('User', turn.user ? folded([turn.user], turn.user.length) : make('span.quiet', turn.user_recorded === false ? 'not recorded' : 'no text')),
+    step('User', turn.user ? folded([turn.user], turn.user.length) : quiet(turn.user_recorded === false ? 'not recorded' : 'no text')),
     callsStep(turn, base, reference, isFailed, findings),
     (turn.texts ?? []).length
       ? step('Before', make('details.fold', make('summary', `${countOf(turn.texts.length, 'text')} before the answer`), turn.texts.map((text) => make('p.text', text))))
@@ -86,7 +86,7 @@ function callsStep(turn, base, reference, isFailed, findings) {
   const actual = turn.calls ?? [];
   const expected = reference === 'expected' || reference === 'both' ? turn.expected_calls : undefined;
   const before = reference === 'base' || reference === 'both' ? base?.calls : undefined;
-  if (turn.calls_recorded === false) return step('Tool calls', make('span.quiet', 'not recorded'));
+  if (turn.calls_recorded === false) return step('Tool calls', quiet('not recorded'));
   const first = compareCalls(turn.expected_calls ?? actual, actual);
   const wanted = callsByPlace(first.rows);
   addFindings(wanted, findings);
@@ -114,7 +114,7 @@ function hiddenNote(hidden) {
 /** Expected calls, those of this run, and those of the baseline in three columns, a call a row. */
 function bothReferences(wanted, old, isFailed) {
   const places = Array.from({ length: Math.max(wanted.length, old.length) }, (_, at) => at);
-  const none = make('span.quiet', '\u2013');
+  const none = quiet('\u2013');
   const single = (row, side, isBaseline) => {
     if (!row) return make('div.call.none', none.cloneNode(true));
     return make('div.call', { class: callClass(row, isFailed && !isBaseline) }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row, isBaseline)) : null);
@@ -176,12 +176,12 @@ function callRow(row, { isCompared, isFailed, isBaseline, side = null }, { mark:
 /** The answer beside its references: expected, this run, baseline. */
 function answerView(turn, base, reference) {
   const actual = turn.missing ? null : (turn.answer ?? null);
-  const none = make('span.quiet', turn.missing ? 'The run ends before this turn' : 'No answer in the trace');
+  const none = quiet(turn.missing ? 'The run ends before this turn' : 'No answer in the trace');
   if (reference === 'off') return actual === null ? none : folded([actual], actual.length);
   const known = (text) => text !== undefined && text !== null;
   const compared = (text) => (known(text) && actual !== null ? diffTexts(text, actual) : null);
   const side = (label, text, missing) => {
-    if (!known(text)) return pane(label, make('span.quiet', missing));
+    if (!known(text)) return pane(label, quiet(missing));
     const pieces = compared(text);
     return pane(label, pieces ? comparedText(pieces, '-') : folded([text], text.length));
   };

@@ -122,7 +122,7 @@ function policyNote() {
 
 /** Of checks that passed or failed, as in the verdict; null without any. */
 function passRate(statuses) {
-  const [passed, failed] = ['passed', 'failed'].map((status) => statuses.filter((each) => each === status).length);
+  const { passed, failed } = totalsOf(statuses);
   return passed + failed ? passed / (passed + failed) : null;
 }
 
@@ -131,10 +131,11 @@ function tilesView() {
   const checks = CASES.flatMap((each) => each.checks);
   const required = checks.filter(({ evaluator }) => evaluator.required);
   const advisory = checks.length - required.length;
-  const removed = CASES.reduce((sum, each) => sum + each.removed.length, DATA.lost.case_checks);
-  const totals = {};
-  for (const { status } of required) totals[status] = (totals[status] ?? 0) + 1;
-  const rate = passRate(required.map(({ status }) => status));
+  const { cases: gone, required: lost } = DATA.lost;
+  const removed = [gone && countOf(gone, 'case'), lost && countOf(lost, 'check')].filter(Boolean);
+  const statuses = required.map(({ status }) => status);
+  const totals = totalsOf(statuses);
+  const rate = passRate(statuses);
   const rateBefore = passRate(required.map(({ before }) => before?.[0])) ?? rate;
   const { run, common, baseline } = metrics;
   let explained = false;
@@ -170,7 +171,7 @@ function tilesView() {
         rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),
-      make('dd.legend', ...legendOf(totals), removed ? make('span', make('i.errored'), `${count(removed)} removed`) : null, advisory ? make('span', `${count(advisory)} advisory`) : null),
+      make('dd.legend', ...legendOf(totals), removed.map((text) => make('span', make('i.errored'), `${text} removed`)), advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
     tile('Latency of a case, p50', milliseconds(run.latency_ms?.p50), change('ms', (each) => each.latency_ms?.p50, latency)),
     tile('Latency of a case, p95', milliseconds(run.latency_ms?.p95), change('ms', (each) => each.latency_ms?.p95, latency)),

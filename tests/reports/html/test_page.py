@@ -129,8 +129,40 @@ class TestIndex:
         trend = make_trend(newly_failing=(), no_longer_evaluated=(gone,))
         found = data_of(compared(mixed_report(), trend))
         assert found["changes"] == ["1 no longer evaluated (removed)"]
-        assert found["lost"] == {"cases": 1, "case_checks": 1, "checks": [], "more": 0}
+        assert found["lost"] == {
+            "cases": 1, "required": 0, "case_checks": 1, "checks": [], "more": 0
+        }  # fmt: skip
         assert found["baseline"]["removed_cases"] == [["gone", "response_quality"]]
+
+    def test_removed_checks_of_advisory_evaluators_are_not_in_the_tile(self) -> None:
+        """It is of required checks; those of a removed case are one case."""
+        gone = [make_change(case, 0.95, None, "removed") for case in ("gone", "refunds")]
+        trends = [
+            make_trend(evaluator=name, required=required, no_longer_evaluated=tuple(gone))
+            for name, required in (("price", True), ("tone", False))
+        ]
+        lost = data_of(compared(mixed_report(), *trends))["lost"]
+        assert (lost["cases"], lost["required"]) == (1, 1)
+
+    def test_cause_is_a_sentence(self) -> None:
+        crash = "exit code 1: Traceback (most recent call last):\n  File x\nValueError: no 4711"
+        reasons = (
+            (crash, "exit code 1: ValueError"),
+            ('{"score": 0, "why": "The order is unknown."}', "The order is unknown."),
+            ('not JSON for an object: [{"a": 1}]', "not JSON for an object"),
+            ("The order is unknown.\n\n1. It was sent.", "The order is unknown."),
+            ("order R-4711 is unknown", "order \N{HORIZONTAL ELLIPSIS} is unknown"),
+        )
+        results = [
+            make_result("errored", case=f"c{n}", evaluator=f"e{n}", reason=reason)
+            for n, (reason, _) in enumerate(reasons)
+        ]
+        data = data_of(make_report(results))
+        checks = [check for case in data["cases"] for check in case["checks"]]
+        for check, (_, shown) in zip(checks, reasons, strict=True):
+            pieces, numbers = data["reasons"][check["cause"]], check.get("numbers", [])
+            text = "".join(a + b for a, b in zip(pieces, [*numbers, ""], strict=True))
+            assert text.partition(": ")[2] == shown
 
     def test_outcome_is_a_whole_clause(self) -> None:
         trend = make_trend(

