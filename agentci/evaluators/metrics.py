@@ -16,9 +16,10 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci._util.text.format import format_criterion
 from agentci.errors import EvaluatorError
+from agentci.evaluators.changed_facts import describe_changed_facts
 from agentci.evaluators.evaluator import Definition, check_tool_calls_recorded, define_repeat
 from agentci.evaluators.similarity import f_measure, stem
-from agentci.model.requests import EvaluatorIdentity, Judgement, MetricResult
+from agentci.model.requests import CHANGED_FACTS, EvaluatorIdentity, Judgement, MetricResult
 from agentci.model.trace import ToolCall, Turn
 from agentci.model.values import Json, JsonObject, Place, TurnScore, replace
 
@@ -438,6 +439,11 @@ def measure_response_match(
     if not texts:
         raise EvaluatorError("no turn was recorded for which an answer is expected")
     scores = {number: rouge_1(*each) for number, each in texts.items()}
+    changed = [
+        f"turn {number}: {facts}" if len(pairs) > 1 else facts
+        for number, each in texts.items()
+        if (facts := describe_changed_facts(*each))
+    ]
     return MetricResult(
         score=mean([*scores.values()]),
         turn_scores=tuple(scores.get(number) for number in range(1, len(pairs) + 1)),
@@ -447,7 +453,10 @@ def measure_response_match(
             for number, (text, reference) in sorted(texts.items(), key=lambda turn: scores[turn[0]])
             if scores[number] < 1
         ),
-        details=count_unpaired_turns(actual, expected),
+        details={
+            **count_unpaired_turns(actual, expected),
+            **({CHANGED_FACTS: changed} if changed else {}),
+        },
     )
 
 

@@ -11,6 +11,7 @@ from agentci._util.text.format import format_count, format_distinct_percents, fo
 from agentci.gate.aggregation import compute_case_scores
 from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
 from agentci.model.gate import POOLED, CaseThresholds, Gate, GatePolicy, GateThresholds
+from agentci.model.requests import CHANGED_FACTS
 from agentci.model.result import SCORED_STATUSES, CheckResult, Report, Status
 from agentci.model.values import Problem
 
@@ -121,6 +122,7 @@ ReasonKind: TypeAlias = Literal[
 # Allowance for floating-point error in sums; thresholds are never this fine.
 TOLERANCE = 1e-9
 MAX_NAMES = 5
+MAX_FACTS = 2
 MAX_REASON_CHARS = 200
 NOTHING_EVALUATED = "no check was evaluated"
 NO_REQUIRED_EVALUATED = "no required check was evaluated"
@@ -222,6 +224,7 @@ def find_reasons(
         reasons += [each for group in scores for each in _check_mean_score(group)]
         reasons += _check_case_scores(config)
         reasons += _find_low_turns(config)
+        reasons += _find_changed_facts(config)
         reasons += [
             each for group in config.unpooled_groups for each in _check_skips_and_errors(group)
         ]
@@ -406,6 +409,35 @@ def _describe_lowest_turn(result: CheckResult) -> str:
     score, turn = min(low)
     others = f", {len(low) - 1} more below" if len(low) > 1 else ""
     return f"turn {turn} of {len(scores)} scored {format_score(score, threshold)}{others}"
+
+
+def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
+    """Report the similarity metrics that passed answers with another number, unit or negation."""
+    found: dict[str, list[str]] = {}
+    for result in config.required:
+        if facts := _list_changed_facts(result):
+            shown = "; ".join(truncate.truncate_list(facts, MAX_FACTS))
+            found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({shown})")
+    for name, cases in found.items():
+        text = (
+            f"{config.prefix}{name} passed {format_count(len(cases), 'case')} whose answer differs "
+            f"in a number, unit or negation: {', '.join(truncate.truncate_list(cases, MAX_NAMES))}"
+        )
+        yield GateReason("remark", f"{text}; `checks: [contains: TEXT]` of the eval case fails it")
+
+
+def _list_changed_facts(result: CheckResult) -> list[str]:
+    """List the facts in which the answers of a passed check differ from the expected ones."""
+    if result.status != "passed" or result.judgement is None or not result.judgement.details:
+        return []
+    details = result.judgement.details
+    changed, results = details.get(CHANGED_FACTS), details.get("results")
+    facts = [*changed] if isinstance(changed, list) else []
+    turns = results if isinstance(results, list) else []
+    for number, turn in enumerate(turns, start=1):
+        if isinstance(turn, Mapping) and isinstance(each := turn.get(CHANGED_FACTS), str):
+            facts.append(f"turn {number}: {each}" if len(turns) > 1 else each)
+    return [escape.flatten_line(each) for each in facts if isinstance(each, str)]
 
 
 def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:

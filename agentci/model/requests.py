@@ -53,6 +53,11 @@ class EvaluatorIdentity(Struct, frozen=True, kw_only=True):
     better: BetterScores = "higher"
 
 
+# Key in the details of similarity metrics: the numbers, units and negations in which the answer
+# differs from the expected one, as text; also in each of the `results` of turns.
+CHANGED_FACTS: Final = "changed_facts"
+
+
 class Judgement(Struct, frozen=True, kw_only=True):
     """The score of a check, and the reasons for it.
 

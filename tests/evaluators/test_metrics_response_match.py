@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
+from agentci.evaluators.changed_facts import describe_changed_facts
 from agentci.evaluators.metrics import (
     explain_missing_response,
     measure_response_match,
@@ -153,3 +154,64 @@ def test_empty_run_or_eval_case_is_an_error(
 ) -> None:
     with pytest.raises(EvaluatorError, match=reason):
         measure_response_match(actual, expected, {})
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "facts"),
+    [
+        ("It costs 54 EUR.", "It costs 45 EUR.", "expected `45 EUR`, got `54 EUR`"),
+        ("45 €", "$45", "expected `$45`, got `45 €`"),
+        ("-5 °C", "5 °C", "expected `5 °C`, got `-5 °C`"),
+        ("5 am", "5 pm", "expected `5 pm`, got `5 am`"),
+        ("1,000", "1", "expected `1`, got `1,000`"),
+        ("at 10:45", "at 10:30", "expected `10:30`, got `10:45`"),
+        ("order A-1243.", "order A-1234.", "expected `A-1234`, got `A-1243`"),
+        ("three days", "five days", "expected `five days`, got `three days`"),
+        ("3 adults", "3 adults, 2 kids", "expected `2`, not in the answer"),
+        ("It is not free", "It is free", "got `not free`, not in the expected answer"),
+        ("You can stay", "You can\u2019t stay", "expected `can't stay`, not in the answer"),
+        ("unavailable", "available", "got `unavailable`, not in the expected answer"),
+    ],
+)
+def test_changed_number_unit_or_negation_is_described(
+    answer: str, expected: str, facts: str
+) -> None:
+    assert describe_changed_facts(answer, expected) == facts
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("1,000 users", "1000 users"),
+        ("1.000 EUR", "1000 EUR"),
+        ("1\u202f000 km", "1'000km"),
+        ("1.234,56 €", "€1,234.56"),
+        ("45.00", "45"),
+        ("45", "45 EUR"),
+        ("US$ 45.", "45 dollars"),
+        ("5%", "5 percent"),
+        ("5k and €5M", "5,000 and 5 million euros"),
+        ("25 days", "twenty-five days"),
+        ("the two cities", "the cities"),
+        ("\u22125", "-5"),
+        ("1. a\n2. b", "- a\n- b"),
+        ("can\u2019t", "cannot"),
+        ("5 km, then 3 km", "3 km after 5 km"),
+        ("", ""),
+    ],
+)
+def test_same_facts_in_another_form_are_not_changed(answer: str, expected: str) -> None:
+    assert describe_changed_facts(answer, expected) == ""
+    assert describe_changed_facts(expected, answer) == ""
+
+
+@given(TEXTS, TEXTS)
+def test_facts_of_any_text_are_compared(answer: str, expected: str) -> None:
+    facts = describe_changed_facts(answer, expected)
+    assert bool(facts) == bool(describe_changed_facts(expected, answer))
+
+
+def test_changed_facts_are_details_of_their_turns() -> None:
+    actual, expected = [turn("A 1"), turn("Pay 5 EUR")], [turn("A 1"), turn("Pay 6 EUR")]
+    details = measure_response_match(actual, expected, {}).details
+    assert details == {"changed_facts": ["turn 2: expected `6 EUR`, got `5 EUR`"]}

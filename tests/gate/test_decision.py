@@ -176,6 +176,31 @@ class TestExitCode:
         ]
         assert decision.unlisted_notes == decision.notes
 
+    def test_passed_check_of_an_answer_with_another_number_is_a_note(self) -> None:
+        facts = "expected `45 EUR`, got `54 EUR`"
+        several = [
+            make_result("passed", 0.96, case="a", details={"changed_facts": [facts]}),
+            make_result("failed", 0.5, case="b", details={"changed_facts": [facts]}),
+            make_result("passed", 1.0, case="c", details={"changed_facts": "x", "results": {}}),
+            make_result(
+                "passed",
+                0.96,
+                case="d",
+                evaluator="similar",
+                details={"results": [{"score": 1.0}, {"changed_facts": facts}]},
+            ),
+            make_result(
+                "passed", 0.96, required=False, evaluator="y", details={"changed_facts": [facts]}
+            ),
+        ]
+        notes = [each for each in _decide(several).notes if "differs" in each]
+        hint = "; `checks: [contains: TEXT]` of the eval case fails it"
+        text = "passed 1 case whose answer differs in a number, unit or negation"
+        assert notes == [
+            f"response_quality {text}: a ({facts}){hint}",
+            f"similar {text}: d (turn 2: {facts}){hint}",
+        ]
+
     def test_warnings_and_notes_do_not_change_exit_code(self) -> None:
         problems = [
             Problem(message="x", severity="warning"),

@@ -15,6 +15,7 @@ from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.suggest import join_with_or
 from agentci._util.text.templates import MissingPlaceholderError, fill_placeholders
 from agentci.errors import EvaluatorError
+from agentci.evaluators.changed_facts import describe_changed_facts
 from agentci.evaluators.evaluator import check_reads_recorded, check_response
 from agentci.evaluators.grader_protocol import ITEM, SAMPLE, list_unrecorded_in_sample, parse_grade
 from agentci.evaluators.prompts import make_question
@@ -22,6 +23,7 @@ from agentci.evaluators.similarity import SIMILARITIES
 from agentci.model.judges import AggregateVerdict, AskModel, JudgeConfig, JudgePrompt, ScoreSchema
 from agentci.model.program import LocalProgram
 from agentci.model.requests import (
+    CHANGED_FACTS,
     CompareEmbeddings,
     EmbeddingSimilarity,
     ProgramOutput,
@@ -255,6 +257,7 @@ class SimilarityGrader(ComparisonGrader, frozen=True, kw_only=True):
             details={
                 "evaluation_metric": self.metric,
                 **({"synonyms": False} if self.metric == METEOR else {}),
+                **_compare_facts(text, reference),
             },
         )
 
@@ -302,8 +305,14 @@ class CosineGrader(ComparisonGrader, frozen=True, kw_only=True):
                 "evaluation_metric": "cosine",
                 "model": self.model.settings.model,
                 "cosine": cosine,
+                **_compare_facts(text, reference),
             },
         )
+
+
+def _compare_facts(text: str, reference: str) -> JsonObject:
+    changed = describe_changed_facts(text, reference)
+    return {CHANGED_FACTS: changed} if changed else {}
 
 
 def fill_template(template: str, row: JsonObject) -> str:

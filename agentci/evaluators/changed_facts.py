@@ -1,0 +1,256 @@
+"""Facts in which two similar texts differ: numbers with their units, and negations.
+
+Similarity counts words, so that one wrong number hardly changes the score of a long answer.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Final
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+
+MAX_FACTS: Final = 3
+MAX_FACT_CHARACTERS: Final = 40
+
+_SPELLINGS_OF_CURRENCIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "usd": ("$", "us$", "dollar"),
+    "eur": ("€", "euro"),
+    "gbp": ("£",),
+    "jpy": ("¥", "yen"),
+    "inr": ("₹", "rupee"),
+    **dict.fromkeys(("chf", "cad", "aud", "nzd", "cny", "sek", "nok", "dkk", "pln", "brl"), ()),
+}
+# A plural with ``s`` is read, too.
+_SPELLINGS_OF_UNITS: Final[Mapping[str, tuple[str, ...]]] = {
+    **_SPELLINGS_OF_CURRENCIES,
+    "%": ("percent",),
+    "lb": ("lbs",),
+    "ms": ("millisecond",),
+    "s": ("sec", "second"),
+    "min": ("minute",),
+    "h": ("hr", "hour"),
+    "am": ("a.m",),
+    "pm": ("p.m",),
+    "m": ("meter", "metre"),
+    "km": ("kilometer", "kilometre"),
+    "mile": ("mi",),
+    "inch": ("inches",),
+    "foot": ("ft", "feet"),
+    "g": ("gram",),
+    "kg": ("kilo", "kilogram"),
+    "oz": ("ounce",),
+    "l": ("liter", "litre"),
+    "°c": ("celsius",),
+    "°f": ("fahrenheit",),
+    "km/h": ("kph", "kmh"),
+    **dict.fromkeys(("cent", "day", "week", "month", "year", "mm", "cm", "mg", "ml", "gallon"), ()),
+    **dict.fromkeys(("kb", "mb", "gb", "tb", "kw", "kwh", "mph"), ()),
+}
+
+
+def _invert(spellings: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
+    return {each: unit for unit, others in spellings.items() for each in (unit, *others)}
+
+
+_CURRENCIES: Final = _invert(_SPELLINGS_OF_CURRENCIES)
+_UNITS: Final = _invert(_SPELLINGS_OF_UNITS)
+_FACTORS: Final[Mapping[str, int]] = {
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "bn": 10**9,
+    "trillion": 10**12,
+}
+_LETTER_FACTORS: Final[Mapping[str, int]] = {"k": 10**3, "K": 10**3, "M": 10**6}
+_ONES: Final = {
+    word: number
+    for number, word in enumerate(
+        ("two", "three", "four", "five", "six", "seven", "eight", "nine"), start=2
+    )
+}
+_TENS: Final = {
+    word: 10 * number
+    for number, word in enumerate(
+        ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), start=2
+    )
+}
+_WORDS: Final = {**_ONES, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15}
+_NEGATIONS: Final = frozenset(
+    (
+        *("not", "no", "never", "cannot", "without", "neither", "nor", "none", "nothing"),
+        *("nowhere", "non", "nicht", "kein", "keine", "keinen", "keiner", "keinem"),
+        *("nie", "pas", "jamais", "nunca"),
+    )
+)
+_DENYING_PREFIX: Final = "un"
+
+# Other spellings of an apostrophe, a minus and a space within a number.
+_SPELLINGS: Final = str.maketrans("\u2019\u2212\u2009\u202f", "'-\u00a0\u00a0")
+# The numbers of list items are layout.
+_ITEM_NUMBER: Final = re.compile(r"^[ \t>*_#-]{0,10}[0-9]{1,3}[.)][ \t]", re.MULTILINE)
+_SPACING: Final = re.compile("['_\u00a0]")
+_NUMBER: Final = re.compile(
+    r"(?P<currency>US\$|[$€£¥₹]|\b[A-Z]{3}\b)?[ \u00a0]?"
+    r"(?P<number>(?:(?<![^\s(\[:=$€£¥₹])-)?"
+    r"(?:[0-9]{1,3}(?:[,.'_\u00a0][0-9]{3})+(?![0-9])(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?))"
+    r"(?P<factor>[kK]\b|M\b)?"
+)
+_NUMBER_WORD: Final = re.compile(
+    rf"\b(?:(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>one|{'|'.join(_ONES)}))?"
+    rf"|(?P<word>{'|'.join(_WORDS)}))\b",
+    re.IGNORECASE,
+)
+_AFTER: Final = re.compile(r"[ \u00a0-]?(US\$|[$€£¥₹%]|°[CF]\b|km/h|[ap]\.m|[A-Za-z]+)")
+_WORD: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+# The rest of a time, a version or an id.
+_BEFORE: Final = re.compile(r"[\w#:./-]{0,40}\Z")
+_BEHIND: Final = re.compile(r"[\w:./-]{0,40}")
+_MARKS: Final = ":./-"
+_THOUSAND_DIGITS: Final = 3
+
+
+class _Amount(Struct, frozen=True):
+    """A number and its unit.
+
+    Attributes:
+        values: what it may be: a point before three digits separates thousands or decimals.
+        unit: empty if it has none that is known.
+        text: as written.
+        in_digits: False for a number word.
+    """
+
+    values: tuple[Decimal, ...]
+    unit: str
+    text: str
+    in_digits: bool
+
+
+def describe_changed_facts(text: str, reference: str) -> str:
+    """Describe the facts in which ``text`` differs from ``reference``; empty if there are none.
+
+    These are amounts that only one of them has, in any order and notation, and negations of which
+    one has more. A unit that one of them leaves out is not compared.
+    """
+    if text == reference:
+        return ""
+    text, reference = (each.translate(_SPELLINGS) for each in (text, reference))
+    found, expected = list(_find_amounts(text)), list(_find_amounts(reference))
+    unmatched = _list_unmatched(found, expected), _list_unmatched(expected, found)
+    # Number words are often left out or added ("the two cities"), but seldom replaced.
+    new, lost = (
+        [each.text for each in own if each.in_digits or other]
+        for own, other in (unmatched, unmatched[::-1])
+    )
+    denied, not_denied = _compare_negations(_split_words(text), _split_words(reference))
+    new, lost = [*new, *denied], [*lost, *not_denied]
+    if new and lost:
+        return f"expected {_join(lost)}, got {_join(new)}"
+    if new:
+        return f"got {_join(new)}, not in the expected answer"
+    return f"expected {_join(lost)}, not in the answer" if lost else ""
+
+
+def _join(facts: Iterable[str]) -> str:
+    shown = [f"`{truncate.short(each, MAX_FACT_CHARACTERS)}`" for each in dict.fromkeys(facts)]
+    return " ".join(truncate.truncate_list(shown, MAX_FACTS))
+
+
+def _list_unmatched(amounts: Iterable[_Amount], others: Iterable[_Amount]) -> list[_Amount]:
+    units: dict[Decimal, set[str]] = {}
+    for each in others:
+        for value in each.values:
+            units.setdefault(value, set()).add(each.unit)
+
+    def is_matched(amount: _Amount) -> bool:
+        return any(
+            not amount.unit or known & {"", amount.unit}
+            for value in amount.values
+            if (known := units.get(value))
+        )
+
+    return [each for each in amounts if not is_matched(each)]
+
+
+def _find_amounts(text: str) -> Iterator[_Amount]:
+    text = _ITEM_NUMBER.sub("", text)
+    for match in _NUMBER.finditer(text):
+        currency = _CURRENCIES.get((match["currency"] or "").lower(), "")
+        start = match.start() if currency else match.start("number")
+        factor = _LETTER_FACTORS.get(match["factor"], 1)
+        values = _read_number(match["number"])
+        yield _make_amount(text, (start, match.end()), values, factor, currency)
+    for match in _NUMBER_WORD.finditer(text):
+        tens, ones, word = (each.lower() if each else "" for each in match.groups())
+        value = _TENS.get(tens, 0) + _ONES.get(ones, int(ones == "one")) + _WORDS.get(word, 0)
+        yield _make_amount(text, match.span(), (Decimal(value),), 1, "")
+
+
+def _make_amount(
+    text: str, span: tuple[int, int], values: tuple[Decimal, ...], factor: int, unit: str
+) -> _Amount:
+    """Make an amount with the factor and the unit that follow it."""
+    start, end = span
+    in_digits = any(each.isdecimal() for each in text[start:end])
+    after = _AFTER.match(text, end)
+    if after is not None and (times := _FACTORS.get(after[1].lower())):
+        factor, end = factor * times, after.end()
+        after = _AFTER.match(text, end)
+    if after is not None and not unit and (unit := _read_unit(after[1].lower())):
+        end = after.end()
+    before = _BEFORE.search(text, max(0, start - MAX_FACT_CHARACTERS), start)
+    behind = _BEHIND.match(text, end)
+    whole = (before[0].lstrip(_MARKS) if before else "") + text[start:end]
+    written = " ".join((whole + (behind[0].rstrip(_MARKS) if behind else "")).split())
+    return _Amount(tuple(each * factor for each in values), unit, written, in_digits)
+
+
+def _read_unit(word: str) -> str:
+    return _UNITS.get(word) or _UNITS.get(word.removesuffix("s"), "")
+
+
+def _read_number(written: str) -> tuple[Decimal, ...]:
+    """Read a number in English or continental notation."""
+    plain = _SPACING.sub("", written)
+    last = max(plain.rfind(","), plain.rfind("."))
+    if last < 0:
+        return (Decimal(plain),)
+    whole, rest = re.sub("[,.]", "", plain[:last]), plain[last + 1 :]
+    grouped, decimal = Decimal(whole + rest), Decimal(f"{whole}.{rest}")
+    if plain.count(plain[last]) > 1:
+        return (grouped,)
+    if len(rest) != _THOUSAND_DIGITS or whole.lstrip("-") in ("0", "") or len(whole) < last:
+        return (decimal,)
+    return (grouped,) if plain[last] == "," else (decimal, grouped)
+
+
+def _split_words(text: str) -> list[str]:
+    return [each.lower() for each in _WORD.findall(text)]
+
+
+def _compare_negations(words: list[str], others: list[str]) -> tuple[list[str], list[str]]:
+    """List the negations that only one of two texts has; empty if both have as many."""
+    found, expected = (
+        Counter(_list_negations(*each)) for each in ((words, others), (others, words))
+    )
+    if found.total() == expected.total():
+        return [], []
+    return [*(found - expected)], [*(expected - found)]
+
+
+def _list_negations(words: list[str], others: list[str]) -> Iterator[str]:
+    """Yield each negation with the next word, and words that replace their opposite.
+
+    The other text has ``available``, and this one ``unavailable``.
+    """
+    own, other = set(words), set(others)
+    for word, after in zip(words, (*words[1:], ""), strict=False):
+        if word in _NEGATIONS or word.endswith("n't"):
+            yield f"{word} {after}".rstrip()
+        elif word.startswith(_DENYING_PREFIX):
+            opposite = word.removeprefix(_DENYING_PREFIX)
+            if opposite in other and opposite not in own and word not in other:
+                yield word
