@@ -311,9 +311,14 @@ class ComputeMetric(Struct, frozen=True, kw_only=True):
 
 
 class Skip(Struct, frozen=True, kw_only=True):
-    """Skip the check, for the reason given."""
+    """Skip the check, for the reason given.
+
+    Attributes:
+        expected: whether it cannot run here, as is known, so that it need not evaluate any case.
+    """
 
     reason: str
+    expected: bool = False
 
 
 class ConstantJudgement(Struct, frozen=True, kw_only=True):

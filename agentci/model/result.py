@@ -399,7 +399,8 @@ class CheckResult(Struct, frozen=True, kw_only=True):
         config: the config file, as shown to the user.
         reason: why it errored or was skipped, or passed or failed regardless of its score; else
             None.
-        unavailable: skipped as it needs a secret, in a workflow that has none.
+        unavailable: skipped as it needs a secret, in a workflow that has none, or the times of a
+            run that was replayed.
         trials: the trials that it combines, if the case was run several times.
         repeats: the repeats that it combines, if the evaluator ran several times; with trials,
             those of the trial that is shown.

@@ -276,6 +276,8 @@ class Trace(Struct, frozen=True, kw_only=True):
         asked: digest of the input of the recorded case, see ``digest_input``; empty if the
             recording is not of a file with cases.
         recorded_run: the run of `agentci record` that named the eval case; empty if there is none.
+        replayed: whether the model's responses came from an earlier recording, so that no time of
+            the run was measured; its turns and model calls have no durations.
         performance: latency, tokens, counts and costs as agentevals reports them, without those
             that were not recorded; None if none were. Its token counts are 0 where agentevals
             has 0 for unknown: compare limits with ``usage``.
@@ -299,6 +301,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     eval_case_id: str | None = None
     asked: str = ""
     recorded_run: str = ""
+    replayed: bool = False
     performance: JsonObject | None = None
     usage: TokenUsage | None = None
     cost_usd: float | None = None

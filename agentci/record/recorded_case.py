@@ -244,6 +244,7 @@ _RUN_FIELDS: Final = frozenset(
     {
         *("id", "key", "conversation", "trace_id", "span_id", "call_id", "parent", "place", "span"),
         *("recorded_run", "start", "start_ms", "ms", "duration_ms", "performance", "warnings"),
+        "replayed",
     }
 )
 

@@ -172,7 +172,11 @@ class ResultJson(_Json, kw_only=True, omit_defaults=True):
     seconds: float | None
     cached: bool
     unavailable: Annotated[
-        bool, _about("Skipped because the workflow has no secrets, as pull requests from forks.")
+        bool,
+        _about(
+            "Skipped because the workflow has no secrets, as pull requests from forks, or because "
+            "the run was replayed, so that its times were not measured."
+        ),
     ] = False
     trials: Annotated[TrialsJson | None, _about("If the case was run several times.")] = None
     repeats: Annotated[RepeatsJson | None, _about("If the evaluator ran several times.")] = None

@@ -240,7 +240,7 @@ def make_run_content(case: Case) -> RunContent:
     latency = _sum_known([turn.latency_ms for turn in turns if not turn.missing])
     return RunContent(
         turns=tuple(turns),
-        spans=trace.spans,
+        spans=() if trace.replayed else trace.spans,
         subagents=tuple(
             SubagentContent(
                 turns=tuple(map(_make_turn, run.turns)), name=run.name, call_id=run.call_id

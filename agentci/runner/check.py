@@ -499,7 +499,8 @@ def _evaluate(check: Check, services: Services, calls: list[ExternalCall]) -> Ch
             raise EvaluatorError(reason)
         request = check.evaluator.ask(check.load())
         if isinstance(request, Skip):
-            return _make_result(check, status="skipped", reason=request.reason)
+            skipped = _make_result(check, status="skipped", reason=request.reason)
+            return replace(skipped, unavailable=request.expected)
         if repetition.times == 1:
             return _run_once(check, request, services, calls)
         results = list(_run_repeats(check, request, repetition.times, services, calls))

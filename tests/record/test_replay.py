@@ -704,6 +704,32 @@ def test_replay_with_other_arguments_of_a_tool_is_written(tmp_path: Path, model:
     assert "Rome" not in file.read_text()
 
 
+def test_latency_of_a_replay_is_not_evaluated(gated: Path) -> None:
+    config = gated / "agentci.yaml"
+    config.write_text(f"{config.read_text()}  - max_latency: 60s\n  - max_duration: 60s\n")
+    config.write_text(config.read_text().replace("[{no_secrets: true}]", "\n  - no_secrets: true"))
+    assert replay(gated, "chat", options=OPTIONS).code == 0  # the run stays as it was recorded
+    run = run_agentci(["run"], cwd=gated)
+    assert (run.code, run.results["totals"]["passed"]) == (0, 6)
+    assert "latency_ms" in json.dumps(run.results["cases"])
+    file = gated / OUT
+    file.write_text(file.read_text().replace("First", "Other").replace("Second", "Other"))
+    assert replay(gated, "chat", options=OPTIONS).code == 0
+    lines = file.read_text()
+    assert lines.count("agentci.case.replayed") == 2
+    run = run_agentci(["run"], cwd=gated)
+    assert run.code == 0
+    skipped = [each for each in run.results["results"] if each["status"] == "skipped"]
+    assert {(each["evaluator"], each["reason"]) for each in skipped} == {
+        ("max_latency", "replayed: latency was not measured"),
+        ("max_duration", "replayed: latency was not measured"),
+    }
+    assert "latency" not in json.dumps(run.results["cases"])
+    assert run_agentci(["run", "--plan"], cwd=gated).code == 0
+    assert replay(gated, "chat", options=OPTIONS).code == 0
+    assert file.read_text() == lines
+
+
 def test_other_cases_are_kept_whatever_they_contain(tmp_path: Path, model: MockModel) -> None:
     write_cases(tmp_path / "cases.yaml", [("a", "First\u2028\u0085line"), ("b", "Second")])
     assert record(tmp_path, model, "chat", options=OPTIONS).code == 0

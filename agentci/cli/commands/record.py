@@ -59,7 +59,9 @@ from agentci.record.recording_file import (
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import REPEATED, ReplayMode, read_requests
 from agentci.record.request_file import remove_other_cases, write_requests
+from agentci.record.write_spans import mark_lines
 from agentci.recordings.registry import REQUESTS_SUFFIX, name_failed_recording
+from agentci.recordings.telemetry import semconv
 from agentci.reports.groups_and_totals import MAX_NAMES, format_problem
 
 EXIT_FAILED: Final = 1
@@ -269,7 +271,7 @@ def _make_recording(
     )
     found = record(order)
     if options.replay is not None:
-        found = _keep_equal_runs(found, earlier)
+        found = _mark_replayed(_keep_equal_runs(found, earlier), found)
     lines = [line for each in found for line in each.lines]
     outcome = writer.finish(
         lines,
@@ -427,6 +429,22 @@ def _keep_equal_runs(
         is_equal = bool(own) and bool(each.lines) and are_equal_runs(own, each.lines)
         kept.append(replace(each, lines=tuple(own)) if is_equal else each)
     return tuple(kept)
+
+
+def _mark_replayed(
+    kept: Sequence[RecordedCase], found: Sequence[RecordedCase]
+) -> tuple[RecordedCase, ...]:
+    """Mark the lines that differ from the earlier ones as those of a replay.
+
+    Args:
+        kept: the cases, with their earlier lines where these are equal.
+        found: the same cases as replayed.
+    """
+    marks = {semconv.REPLAYED: "true"}
+    return tuple(
+        replace(each, lines=mark_lines(each.lines, marks)) if each is own else each
+        for each, own in zip(kept, found, strict=True)
+    )
 
 
 def _show_recording(

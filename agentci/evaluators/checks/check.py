@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from agentci._util.text import json_text
-from agentci.errors import EvaluatorError
+from agentci.errors import EvaluatorError, SkippedError
 from agentci.evaluators.evaluator import (
     NO_TOOL_CALLS,
     Definition,
@@ -188,6 +188,7 @@ class CheckRule(Protocol):
 
         Raises:
             EvaluatorError: the recording does not say what is needed to pass.
+            SkippedError: it cannot say so, as it is a replay.
         """
 
 
@@ -246,7 +247,10 @@ class CheckEvaluator(Struct, frozen=True, kw_only=True):
         if not covers_case(self, case.id, None if case.expected is None else case.expected.id):
             patterns = ", ".join(f"`{each}`" for each in self.cases)
             return Skip(reason=f"no case has an id like {patterns}")
-        found = self.compiled.evaluate(case)
+        try:
+            found = self.compiled.evaluate(case)
+        except SkippedError as error:
+            return Skip(reason=str(error), expected=True)
         threshold = 1.0 if self.identity.threshold is None else self.identity.threshold
         return ConstantJudgement(
             judgement=Judgement(

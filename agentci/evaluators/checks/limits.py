@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.text.format import format_count, format_distinct_durations, format_duration
-from agentci.errors import EvaluatorError
+from agentci.errors import EvaluatorError, SkippedError
 from agentci.evaluators.checks.check import CheckFinding, list_turns, make_finding
 from agentci.model.case import Case
 from agentci.model.gate import MAX_MS, MAX_USD
@@ -21,6 +21,7 @@ MAX: Final = "max"
 NANOSECONDS: Final = 1_000_000  # in a millisecond
 SECOND: Final = 1000
 NO_TIMES: Final = "the recording has no times of turns"
+REPLAYED: Final = "replayed: latency was not measured"
 NO_MODEL_CALLS: Final = "the recording does not tell its model calls apart"
 
 
@@ -37,6 +38,7 @@ class MaxLatency(Struct, frozen=True, kw_only=True):
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
+        _check_measured(case)
         turns = case.trace.turns
         times = [turn.duration_ms for turn in turns]
         known = [each for each in times if each is not None]
@@ -70,6 +72,7 @@ class MaxDuration(Struct, frozen=True, kw_only=True):
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
+        _check_measured(case)
         turns = case.trace.turns
         spans = [
             (turn.start / NANOSECONDS, turn.start / NANOSECONDS + turn.duration_ms)
@@ -86,6 +89,16 @@ class MaxDuration(Struct, frozen=True, kw_only=True):
             )
         hits = (f"the run took {format_duration(taken)}",)
         return make_finding(*misses, hits=hits, details={"seconds": taken / SECOND})
+
+
+def _check_measured(case: Case) -> None:
+    """Check that the times are those of the model.
+
+    Raises:
+        SkippedError: they are those of a replay.
+    """
+    if case.trace.replayed:
+        raise SkippedError(REPLAYED)
 
 
 def _describe_excess(subject: str, milliseconds: float, most: float) -> tuple[str, ...]:

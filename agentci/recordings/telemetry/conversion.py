@@ -314,6 +314,16 @@ def _convert_views(
     first = trees[0]
     calls = [call for turn in partial_turns for call in turn.calls]
     cost = _sum_cost(calls)
+    replayed = any(tree.replayed for tree in trees)
+    turns = _use_printed_answer(list(map(_make_turn, partial_turns, uses)), trees)
+    performance = measure_performance(
+        partial_turns,
+        tuple(chain.from_iterable(uses)),
+        [view.span.duration for spans in views for view in find_parentless_views(spans)],
+    )
+    if replayed:
+        turns = tuple(map(_drop_times, turns))
+        performance = {key: each for key, each in performance.items() if key != "latency"}
     warnings = (
         *(warning for tree in trees for warning in (*tree.warnings, *find_unread_attributes(tree))),
         *(
@@ -330,19 +340,13 @@ def _convert_views(
         id=first.id,
         key=key,
         conversation=find_conversation_id(trees),
-        turns=_use_printed_answer(list(map(_make_turn, partial_turns, uses)), trees),
+        turns=turns,
         place=Place(file=first.file, line=first.line),
         eval_case_id=next((tree.eval_case_id for tree in trees if tree.eval_case_id), None),
         asked=next((tree.asked for tree in trees if tree.asked), ""),
         recorded_run=next((tree.recorded_run for tree in trees if tree.recorded_run), ""),
-        performance=_add_cost(
-            measure_performance(
-                partial_turns,
-                tuple(chain.from_iterable(uses)),
-                [view.span.duration for spans in views for view in find_parentless_views(spans)],
-            ),
-            cost,
-        ),
+        replayed=replayed,
+        performance=_add_cost(performance, cost),
         usage=_sum_usage(calls),
         cost_usd=cost,
         warnings=tuple(sorted(set(warnings))),
@@ -352,6 +356,12 @@ def _convert_views(
         ),
         spans=tuple(list_run_spans([view for spans in views for view in spans])),
     )
+
+
+def _drop_times(turn: Turn) -> Turn:
+    """Drop the durations of a turn and of its model calls."""
+    steps = tuple(replace(step, duration_ms=None) for step in turn.model_steps)
+    return replace(turn, duration_ms=None, model_steps=steps)
 
 
 def _format_joined_traces(trees: Sequence[SpanTree]) -> Iterator[str]:

@@ -46,6 +46,8 @@ EVAL_CASE_ID: Final = "agentevals.eval.case.id"
 RECORDED_RUN: Final = "agentci.case.run"
 ASKED: Final = "agentci.case.asked"
 INCOMPLETE: Final = "agentci.case.incomplete"
+# Also of the resource: "true" if the model's responses came from an earlier recording.
+REPLAYED: Final = "agentci.case.replayed"
 # Also of the resource: warnings about the run, one per line, and where its answer is from, if the
 # user chose that. Of a root span: what the command printed as the answer.
 WARNINGS: Final = "agentci.case.warnings"
@@ -110,7 +112,7 @@ RESOURCE_ATTRIBUTES: Final = AttributeNames(
     frozenset(
         {
             *(SESSION_NAME, CONVERSATION_ID, SESSION_ID),
-            *(EVAL_CASE_ID, RECORDED_RUN, ASKED, INCOMPLETE, WARNINGS),
+            *(EVAL_CASE_ID, RECORDED_RUN, ASKED, INCOMPLETE, REPLAYED, WARNINGS),
         }
     ),
 )

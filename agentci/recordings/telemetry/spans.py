@@ -248,6 +248,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
         asked, recorded_run, incomplete: as in ``Trace.asked``, ``Trace.recorded_run`` and
             ``Trace.not_captured``, from the first resource
             of a recording by `agentci record`; else empty.
+        replayed: as in ``Trace.replayed``.
         printed_answer: what the command printed as the answer, if that is recorded; else empty.
     """
 
@@ -262,6 +263,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
     recorded_run: str = ""
     printed_answer: str = ""
     incomplete: str = ""
+    replayed: bool = False
 
 
 class _TraceParts(Struct):
@@ -370,6 +372,7 @@ def _make_tree(trace_id: str, parts: _TraceParts, rejections: Sequence[str], fil
         printed_answer=_find_printed_answer(parts.spans.values()),
         recorded_run=_get_text(resource, semconv.RECORDED_RUN),
         incomplete=_get_text(resource, semconv.INCOMPLETE),
+        replayed=bool(_get_text(resource, semconv.REPLAYED)),
     )
 
 

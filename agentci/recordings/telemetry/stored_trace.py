@@ -69,7 +69,7 @@ def pack_trace(trace: Trace) -> bytes:
     used = None if trace.usage is None else structs.astuple(trace.usage), trace.cost_usd
     shared = (
         *(trace.key, trace.conversation, trace.eval_case_id, trace.asked),
-        trace.not_captured,
+        *(trace.not_captured, trace.replayed),
     )
     subagents = [
         (run.name, run.call_id, list(map(_pack_turn, run.turns))) for run in trace.subagents
@@ -80,7 +80,7 @@ def pack_trace(trace: Trace) -> bytes:
 def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> Trace:
     """Deserialize a packed trace."""
     trace_id, shared, performance, used, turns, subagents = marshal.loads(packed)  # noqa: S302 (our own)
-    key, conversation, eval_case_id, asked, not_captured = shared
+    key, conversation, eval_case_id, asked, not_captured, replayed = shared
     usage, cost_usd = used
     return Trace(
         id=trace_id,
@@ -99,6 +99,7 @@ def unpack_trace(packed: bytes, *, place: Place, warnings: tuple[str, ...]) -> T
         ),
         warnings=warnings,
         not_captured=not_captured,
+        replayed=replayed,
     )
 
 
