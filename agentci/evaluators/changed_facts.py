@@ -155,7 +155,7 @@ def describe_changed_facts(text: str, reference: str) -> str:
 
 
 def _join(facts: Iterable[str]) -> str:
-    shown = [f"`{truncate.short(each, MAX_FACT_CHARACTERS)}`" for each in dict.fromkeys(facts)]
+    shown = [f'"{truncate.short(each, MAX_FACT_CHARACTERS)}"' for each in dict.fromkeys(facts)]
     return " ".join(truncate.truncate_list(shown, MAX_FACTS))
 
 

@@ -444,11 +444,13 @@ class BaselineCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         content: number of the content of its case; None if that is not known.
+        early_ends: warnings of its case about answers that ended early.
     """
 
     status: Status
     score: float | None
     content: int | None = None
+    early_ends: tuple[str, ...] = ()
 
 
 class Totals(Struct, frozen=True, kw_only=True):

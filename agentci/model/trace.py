@@ -14,9 +14,12 @@ PRINTED_KEY: Final = f"{OTHER_OUTPUT} a key, which is not in the recording"
 OTHER_TELEMETRY: Final = "the framework's telemetry has"
 
 
+EARLY_END: Final = "the model ended its answer early"
+
+
 def concerns_reviewers(warning: str) -> bool:
     """Return whether a warning of a run is about the agent, and not about reading its traces."""
-    return warning.startswith((OTHER_QUESTION, OTHER_OUTPUT, OTHER_TELEMETRY))
+    return warning.startswith((OTHER_QUESTION, OTHER_OUTPUT, OTHER_TELEMETRY, EARLY_END))
 
 
 class ToolUse(Struct, frozen=True, kw_only=True):
@@ -226,6 +229,8 @@ class Turn(Struct, frozen=True, kw_only=True):
         intermediate_texts: output of the turn's other model calls, in order.
         model_steps: its model calls, in order; empty if the recording does not tell them apart.
         trace_id, span_id: the anchor span; None in an eval case.
+        early_end: why the model ended the answer before it was complete, in the words of its API,
+            such as ``length``; empty if it did not, or that is not recorded.
         start: nanoseconds since 1970; None if not recorded.
         duration_ms: milliseconds from the first to the last span; None if not recorded.
     """
@@ -239,6 +244,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     tool_responses: tuple[ToolResponse, ...] = ()
     intermediate_texts: tuple[str, ...] = ()
     model_steps: tuple[ModelStep, ...] = ()
+    early_end: str = ""
     trace_id: str | None = None
     span_id: str | None = None
     start: int | None = None

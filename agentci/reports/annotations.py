@@ -73,7 +73,7 @@ def make_annotations(report: Report, diff: DiffLines = NO_DIFF) -> tuple[Annotat
             for problem in report.problems
             if problem.severity != "error"
         ),
-        *(_annotate_warning(text, cases) for text, cases in group_warnings(report.results).items()),
+        *(_annotate_warning(text, cases) for text, cases in group_warnings(report).items()),
     ]
     if report.decision.is_failure and not any(each.level == "error" for each in annotations):
         annotations.append(_annotate_failed_gate(report))

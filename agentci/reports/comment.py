@@ -170,7 +170,7 @@ def _sections(
 def _make_warnings(report: Report, unfolded: int) -> sections.Section:
     found = {
         text: cases
-        for text, cases in groups_and_totals.group_warnings(report.results).items()
+        for text, cases in groups_and_totals.group_warnings(report).items()
         if concerns_reviewers(text)
     }
     section = sections.make_warnings_section(found)

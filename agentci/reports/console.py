@@ -161,7 +161,7 @@ def _sections(
         f"Skipped checks{format_more_skips(report)}",
         _list_by_reason(list_skipped(report), several=several),
     )
-    yield "Warnings", _warnings(report.results)
+    yield "Warnings", _warnings(report)
     yield "Notes", map(_line, report.decision.unlisted_notes)
     yield _problems(report, quiet=False)
 
@@ -356,8 +356,8 @@ def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterato
         yield truncate.format_omitted(len(groups) - MAX_ITEMS)
 
 
-def _warnings(results: Sequence[CheckResult]) -> Sequence[str]:
-    found = group_warnings(results).items()
+def _warnings(report: Report) -> Sequence[str]:
+    found = group_warnings(report).items()
     return truncate.truncate_list(
         [f"{_line(text)} ({format_case_names(cases, _cell)})" for text, cases in found], MAX_ITEMS
     )

@@ -398,12 +398,22 @@ def case_key(case: CaseSummary) -> tuple[str | None, ...]:
     return (case.id, case.trace_id, case.recording.file, case.eval_case_id)
 
 
-def group_warnings(results: Sequence[CheckResult]) -> dict[str, list[CaseSummary]]:
-    """Group the warnings of reading traces, with the cases that each concerns."""
+def group_warnings(report: Report) -> dict[str, list[CaseSummary]]:
+    """Group the warnings of reading traces, with the cases that each concerns.
+
+    Answers that ended as early in the baseline are left out.
+    """
+    known = {
+        (case_key(result.case), warning)
+        for result in (report.results if report.baseline else ())
+        if (before := report.baseline.get(result.id)) is not None
+        for warning in before.early_ends
+    }
     found: dict[str, list[CaseSummary]] = {}
-    for case in list_cases(results):
+    for case in list_cases(report.results):
         for warning in case.warnings:
-            found.setdefault(warning, []).append(case)
+            if (case_key(case), warning) not in known:
+                found.setdefault(warning, []).append(case)
     return found
 
 

@@ -28,6 +28,7 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.trace import (
+    EARLY_END,
     ModelStep,
     PriceList,
     RunSpan,
@@ -503,7 +504,7 @@ def make_case_summary(case: Case, contents: ChunkWriter | None = None) -> CaseSu
         eval_case_place=_find_eval_case_place(case),
         recording=trace.place,
         dialogue=tuple(excerpt_turn(turn.user_text, turn.final_text) for turn in trace.turns),
-        warnings=trace.warnings,
+        warnings=tuple(sorted({*trace.warnings, *_list_early_ends(case)})),
         performance=None
         if trace.performance is None
         else json_text.dumps_compact(trace.performance),
@@ -512,6 +513,16 @@ def make_case_summary(case: Case, contents: ChunkWriter | None = None) -> CaseSu
         if contents is None
         else contents.append(encode_content(make_run_content(case))),
     )
+
+
+def _list_early_ends(case: Case) -> Iterator[str]:
+    """Warn of each answer that the model did not complete, unless it is expected like that."""
+    turns, expected = case.trace.turns, case.expectation.turns
+    for number, turn in enumerate(turns, start=1):
+        own = expected[number - 1].final_text if number <= len(expected) else None
+        if turn.early_end and turn.final_text != own:
+            where = f" in turn {number}" if len(turns) > 1 else ""
+            yield f"{EARLY_END}{where}, with the finish reason {turn.early_end}"
 
 
 def _find_eval_case_place(case: Case) -> Place | None:
@@ -525,7 +536,9 @@ class _RecordedTurns(Struct, frozen=True):
 
 def _digest_run(case: Case) -> str:
     """Digest what was recorded of a run; the turns of a transcript repeat its case's question."""
-    recorded = _RecordedTurns(case.trace.turns) if case.transcript is None else case.transcript
+    # Contents of reports do not hold it.
+    turns = tuple(replace(t, early_end="") if t.early_end else t for t in case.trace.turns)
+    recorded = _RecordedTurns(turns) if case.transcript is None else case.transcript
     text = json_text.dumps_compact(recorded)
     return hashlib.sha256(text.encode()).hexdigest()[:RUN_DIGITS]
 

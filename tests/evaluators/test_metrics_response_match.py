@@ -159,18 +159,18 @@ def test_empty_run_or_eval_case_is_an_error(
 @pytest.mark.parametrize(
     ("answer", "expected", "facts"),
     [
-        ("It costs 54 EUR.", "It costs 45 EUR.", "expected `45 EUR`, got `54 EUR`"),
-        ("45 €", "$45", "expected `$45`, got `45 €`"),
-        ("-5 °C", "5 °C", "expected `5 °C`, got `-5 °C`"),
-        ("5 am", "5 pm", "expected `5 pm`, got `5 am`"),
-        ("1,000", "1", "expected `1`, got `1,000`"),
-        ("at 10:45", "at 10:30", "expected `10:30`, got `10:45`"),
-        ("order A-1243.", "order A-1234.", "expected `A-1234`, got `A-1243`"),
-        ("three days", "five days", "expected `five days`, got `three days`"),
-        ("3 adults", "3 adults, 2 kids", "expected `2`, not in the answer"),
-        ("It is not free", "It is free", "got `not free`, not in the expected answer"),
-        ("You can stay", "You can\u2019t stay", "expected `can't stay`, not in the answer"),
-        ("unavailable", "available", "got `unavailable`, not in the expected answer"),
+        ("It costs 54 EUR.", "It costs 45 EUR.", 'expected "45 EUR", got "54 EUR"'),
+        ("45 €", "$45", 'expected "$45", got "45 €"'),
+        ("-5 °C", "5 °C", 'expected "5 °C", got "-5 °C"'),
+        ("5 am", "5 pm", 'expected "5 pm", got "5 am"'),
+        ("1,000", "1", 'expected "1", got "1,000"'),
+        ("at 10:45", "at 10:30", 'expected "10:30", got "10:45"'),
+        ("order A-1243.", "order A-1234.", 'expected "A-1234", got "A-1243"'),
+        ("three days", "five days", 'expected "five days", got "three days"'),
+        ("3 adults", "3 adults, 2 kids", 'expected "2", not in the answer'),
+        ("It is not free", "It is free", 'got "not free", not in the expected answer'),
+        ("You can stay", "You can\u2019t stay", 'expected "can\'t stay", not in the answer'),
+        ("unavailable", "available", 'got "unavailable", not in the expected answer'),
     ],
 )
 def test_changed_number_unit_or_negation_is_described(
@@ -214,4 +214,4 @@ def test_facts_of_any_text_are_compared(answer: str, expected: str) -> None:
 def test_changed_facts_are_details_of_their_turns() -> None:
     actual, expected = [turn("A 1"), turn("Pay 5 EUR")], [turn("A 1"), turn("Pay 6 EUR")]
     details = measure_response_match(actual, expected, {}).details
-    assert details == {"changed_facts": ["turn 2: expected `6 EUR`, got `5 EUR`"]}
+    assert details == {"changed_facts": ['turn 2: expected "6 EUR", got "5 EUR"']}

@@ -177,7 +177,7 @@ class TestExitCode:
         assert decision.unlisted_notes == decision.notes
 
     def test_passed_check_of_an_answer_with_another_number_is_a_note(self) -> None:
-        facts = "expected `45 EUR`, got `54 EUR`"
+        facts = 'expected "45 EUR", got "54 EUR"'
         several = [
             make_result("passed", 0.96, case="a", details={"changed_facts": [facts]}),
             make_result("failed", 0.5, case="b", details={"changed_facts": [facts]}),

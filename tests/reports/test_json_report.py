@@ -105,7 +105,7 @@ def test_case_of_several_evaluators_is_listed_once() -> None:
         ],
         "warnings": ["guessed"],
         "performance": None,
-        "run": "8930189fcf00714d",
+        "run": "0e778c59505b4b08",
     }
 
 

@@ -15,6 +15,7 @@ from agentci.github.baseline.cache import explain_incomplete, read_baseline_repo
 from agentci.github.events import Workflow
 from agentci.model.gate import Comparison, Gate
 from agentci.model.result import SCORED_STATUSES, BaselineCheck, CheckResult
+from agentci.model.trace import EARLY_END
 from agentci.model.values import FailOn, replace
 from agentci.runner.rescore import Rescorer
 from agentci.runner.services import Services
@@ -62,6 +63,7 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
                 # A program may print a score although it skips a check; a skipped check has none.
                 score=each.score if each.status in SCORED_STATUSES else None,
                 content=each.case.content,
+                early_ends=tuple(w for w in each.case.warnings if w.startswith(EARLY_END)),
             )
             for each in self.results
         }

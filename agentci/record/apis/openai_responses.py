@@ -77,7 +77,7 @@ def read_reply(body: JsonObject) -> ModelReply:
     reply = make_reply(
         body,
         parse_each_message([_convert_item(item) for item in items], "assistant"),
-        (body.get("status"),),
+        (get_text(get_object(body, "incomplete_details"), "reason") or body.get("status"),),
         TokenCounts(
             input=get_count(usage, "input_tokens"),
             output=get_count(usage, "output_tokens"),

@@ -428,6 +428,7 @@ def _make_turn(turn: PartialTurn, uses: Sequence[tool_calls.ToolInvocation]) -> 
         tool_responses=tool_calls.make_tool_responses(uses),
         intermediate_texts=turn.intermediate_texts,
         model_steps=tuple(map(_make_model_step, turn.calls)),
+        early_end=turn.early_end,
         trace_id=turn.trace_id,
         span_id=turn.id,
         start=turn.start or None,

@@ -327,6 +327,21 @@ SpanMessages: TypeAlias = tuple[SpanMessage, ...]
 _TOOL_CALL_REASONS: Final = frozenset({"toolcalls", "toolcall", "tooluse", "functioncall"})
 
 
+# Limits of tokens and filters, in the words of OpenAI, Anthropic, Gemini, Bedrock and the AI SDK.
+_EARLY_END_REASONS: Final = frozenset(
+    {
+        *("length", "maxtokens", "maxoutputtokens", "modellength", "incomplete"),
+        *("modelcontextwindowexceeded", "contentfilter", "contentfiltered", "refusal", "safety"),
+        *("guardrailintervened", "recitation", "blocklist", "prohibitedcontent", "spii"),
+    }
+)
+
+
+def is_early_end_reason(reason: str) -> bool:
+    """Return whether a model ended its output before it was complete, in the words of any API."""
+    return reason.lower().replace("_", "").replace("-", "") in _EARLY_END_REASONS
+
+
 def is_tool_call_reason(reason: Json) -> bool:
     """Return whether a model ended its output to call tools, in the words of any API."""
     return (

@@ -28,6 +28,7 @@ from agentci.recordings.telemetry.messages import (
     extract_tool_calls,
     find_unread_parts,
     has_content,
+    is_early_end_reason,
     is_tool_call_reason,
 )
 from agentci.recordings.telemetry.span_views import ModelCall, SpanView, TurnSpans
@@ -79,6 +80,14 @@ class PartialTurn(Struct, frozen=True, kw_only=True):
             and call is not final
             and (text := messages.extract_text(call.output))
         )
+
+    @property
+    def early_end(self) -> str:
+        """Why the model ended the final answer before it was complete; else empty."""
+        final = self.answer.call if self.answer is not None else None
+        call = self.calls[-1] if final is None and self.calls else final
+        reasons = () if call is None else list_finish_reasons(call)
+        return next(filter(is_early_end_reason, reasons), "")
 
 
 def make_partial_turn(turn_spans: TurnSpans) -> PartialTurn:
@@ -447,14 +456,15 @@ def _find_unseen_calls(
                         f"Model call {call.id} was given a call of `{part.name}` that no span and "
                         "no output records; record the output of all model calls"
                     )
-            if not used and any(map(is_tool_call_reason, _list_finish_reasons(call))):
+            if not used and any(map(is_tool_call_reason, list_finish_reasons(call))):
                 yield (
                     f"Model call {call.id} ended with a tool call that was not recorded; record "
                     "the output of model calls, or spans of tools"
                 )
 
 
-def _list_finish_reasons(call: ModelCall) -> Iterator[str]:
+def list_finish_reasons(call: ModelCall) -> Iterator[str]:
+    """Yield why the model ended the output of a call."""
     yield from call.finish_reasons
     yield from (message.finish_reason for message in call.output)
 

@@ -635,7 +635,7 @@ def _list_messages(report: Report) -> Iterator[JsonObject]:
             "place": place,
             "text": format_problem_text(problem),
         }
-    for text, cases in group_warnings(report.results).items():
+    for text, cases in group_warnings(report).items():
         yield {
             "level": "warning",
             "text": text,

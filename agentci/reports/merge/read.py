@@ -110,7 +110,7 @@ class _CaseKey(NamedTuple):
 
 
 _NO_EXPLANATION: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(("turn_scores", "hits", "misses", "warnings"), ()),
+    **dict.fromkeys(("turn_scores", "hits", "misses"), ()),
     **dict.fromkeys(("reason", "reasoning", "trials", "repeats")),
     "details": {},
     "seconds": None,

@@ -89,6 +89,20 @@ class TestContinuations:
         stopped = {"gen_ai.response.finish_reasons": reasons}
         assert trace(chat("c", attributes=stopped), chat("d", at=(500, 600))).warnings == ()
 
+    @pytest.mark.parametrize(
+        "reason",
+        [
+            *("length", "content_filter", "max_tokens", "refusal", "MAX_TOKENS", "SAFETY"),
+            *("max_output_tokens", "content-filter", "model_context_window_exceeded"),
+        ],
+    )
+    def test_early_end_of_the_last_call_is_that_of_the_turn(self, reason: str) -> None:
+        ended = {"gen_ai.response.finish_reasons": [reason]}
+        assert turn(chat("a", [user("hi")], HELLO, attributes=ended)).early_end == reason
+        assert turn(chat("a", [user("hi")], attributes=ended)).early_end == reason
+        stopped = {"gen_ai.response.finish_reasons": ["stop"]}
+        assert turn(chat("a", [user("hi")], HELLO, attributes=stopped)).early_end == ""
+
     @pytest.mark.parametrize("reason", ["tool_use", ["tool_use"]])
     def test_legacy_finish_reason_is_a_warning(self, reason: Any) -> None:
         stopped = {"gen_ai.response.finish_reason": reason}
