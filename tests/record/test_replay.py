@@ -730,6 +730,21 @@ def test_latency_of_a_replay_is_not_evaluated(gated: Path) -> None:
     assert file.read_text() == lines
 
 
+def test_requests_of_a_removed_case_are_a_warning(gated: Path) -> None:
+    write_cases(gated / "cases.yaml", CASES[:1])
+    assert replay(gated, "chat", options=OPTIONS).code == 0
+    ran = run_agentci(["run"], cwd=gated)
+    assert ran.code == 0
+    warning = (
+        f"{REQUESTS}/b.json:1: warning: 1 file of recorded requests without an eval case: b.json; "
+        "restore the eval case, or delete the file if it was removed on purpose"
+    )
+    assert warning in ran.out
+    assert "1 file of recorded requests without an eval case" in (gated / COMMENT).read_text()
+    (gated / REQUESTS / "b.json").unlink()
+    assert "recorded requests" not in run_agentci(["run"], cwd=gated).out
+
+
 def test_other_cases_are_kept_whatever_they_contain(tmp_path: Path, model: MockModel) -> None:
     write_cases(tmp_path / "cases.yaml", [("a", "First\u2028\u0085line"), ("b", "Second")])
     assert record(tmp_path, model, "chat", options=OPTIONS).code == 0

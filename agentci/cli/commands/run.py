@@ -8,6 +8,7 @@ import shlex
 import signal
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TextIO
 
 from agentci._util.files import prepare_output_folder
@@ -43,7 +44,8 @@ from agentci.model.requests import (
 )
 from agentci.model.result import EXIT_INVALID_INPUT, Decision, Report
 from agentci.model.trace import PriceList
-from agentci.model.values import FailOn, Problem, replace
+from agentci.model.values import FailOn, Place, Problem, replace
+from agentci.recordings.registry import REQUESTS_SUFFIX
 from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.problems import render_problems
 from agentci.runner.check import Check
@@ -270,7 +272,11 @@ def _make_report(
         decision=_apply_interruption(decision, plan, outcome, session.services),
         totals=compute_totals(outcome.results),
         results=outcome.results,
-        problems=(*plan.problems, *_find_sandbox_warnings(session.services)),
+        problems=(
+            *plan.problems,
+            *_find_left_requests(plan, session.services),
+            *_find_sandbox_warnings(session.services),
+        ),
         provenance=plan.provenance,
         gates=plan.gates,
         shard_info=plan.shard_info,
@@ -353,6 +359,41 @@ def _describe_selection(settings: Settings) -> Iterable[GateReason]:
     if given:
         shown = " ".join(truncate.truncate_list(given, MAX_SELECTED))
         yield GateReason("unknown", f"only the cases of {shown} were evaluated")
+
+
+def _find_left_requests(plan: Plan, services: Services) -> Iterable[Problem]:
+    """Warn of recorded requests without an eval case, which a replay neither runs nor deletes."""
+    workspace = services.workspace
+    files = {check.case.recording.file for check in plan.checks if check.case.eval_case_id}
+    folders = {(workspace.root / file).with_suffix(REQUESTS_SUFFIX) for file in files}
+    if not any(each.is_dir() for each in folders):
+        return
+    from agentci.record.request_file import (  # noqa: PLC0415 (few runs need it)
+        list_request_files,
+        make_file_name,
+    )
+
+    # A case that is still in the recording is reported there.
+    recorded = (check.case.id for check in plan.checks)
+    ids = {*recorded, *(case for gate in plan.gates for case in gate.eval_cases)}
+    known = {make_file_name(each) for each in ids}
+    for folder in sorted(folders):
+        with suppress(InputError):  # a link that leads outside
+            found = [each.name for each in list_request_files(workspace.resolve_given(folder))]
+            left = [name for name in found if name not in known]
+            # Without a file of a known case, the folder is of a recording without cases.
+            if left and len(left) < len(found):
+                yield _make_left_problem(left, workspace.display_path(folder))
+
+
+def _make_left_problem(names: Sequence[str], folder: str) -> Problem:
+    return Problem(
+        message=f"{format_count(len(names), 'file')} of recorded requests without an eval case: "
+        + ", ".join(truncate.truncate_list(names, MAX_SELECTED)),
+        place=Place(file=f"{folder}/{names[0]}"),
+        hint="restore the eval case, or delete the file if it was removed on purpose",
+        severity="warning",
+    )
 
 
 def _find_sandbox_warnings(services: Services) -> Iterable[Problem]:
