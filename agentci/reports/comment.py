@@ -148,7 +148,11 @@ def _sections(
 ) -> Iterator[sections.Section]:
     several = groups_and_totals.has_several_configs(report.results)
     reasons = sections.make_reasons_section(report)
+    regressed, evaluators = _list_evaluators(report, layout.regressed, several=several)
     yield reasons if reasons.total <= MAX_REASONS else _fold_reasons(reasons)
+    # Below many failures they would not be on the first screen.
+    if layout.is_tight:
+        yield replace(regressed, name="reasons")
     if report.policy is not None:
         yield make_policy_section(report.policy)
     yield from sections.make_failure_sections(report, layout, report_url=report_url)
@@ -157,7 +161,9 @@ def _sections(
     yield from _list_errored(errored, report_url, layout, several=several)
     yield sections.make_lower_scores_section(report, report_url)
     yield sections.make_fixed_section(report, report_url)
-    yield from _list_evaluators(report, layout.regressed, several=several)
+    if not layout.is_tight:
+        yield regressed
+    yield evaluators
     if report.comparison is not None:
         yield _comparison_section(report.comparison, report.decision.reasons)
     yield sections.make_skips_section(report)
@@ -183,8 +189,10 @@ def _fold_reasons(reasons: sections.Section) -> sections.Section:
     return sections.fold_section(reasons, format_count(reasons.total, "more reason"))
 
 
-def _list_evaluators(report: Report, most: int, *, several: bool) -> Iterator[sections.Section]:
-    """Yield the evaluators that regressed most, one line each, and the folded table of all.
+def _list_evaluators(
+    report: Report, most: int, *, several: bool
+) -> tuple[sections.Section, sections.Section]:
+    """List the evaluators that regressed most, one line each, and the folded table of all.
 
     Args:
         most: of those that are not folded.
@@ -204,7 +212,7 @@ def _list_evaluators(report: Report, most: int, *, several: bool) -> Iterator[se
     if by_name:
         columns, ruler = [*columns, "Against the baseline"], [*ruler, "---"]
     regressed = _list_regressed(found, by_name)
-    section = sections.Section(
+    short_rows = sections.Section(
         name="evaluators",
         title=markdown_row(["Regressed", "Passed", "Mean score (change)"])
         + markdown_row(["---", "--:", "--:"]),
@@ -215,9 +223,8 @@ def _list_evaluators(report: Report, most: int, *, several: bool) -> Iterator[se
         total=len(regressed[:most]),
         share=0.1,
     )
-    yield section
     all_rows = replace(
-        section,
+        short_rows,
         title=markdown_row(columns) + markdown_row(ruler),
         noun="evaluator",
         blocks=chain(
@@ -229,7 +236,7 @@ def _list_evaluators(report: Report, most: int, *, several: bool) -> Iterator[se
     )
     more = len(regressed[most:])
     title = f"Evaluators, of which {more:,} more regressed" if more else "Evaluators"
-    yield sections.fold_section(all_rows, title)
+    return short_rows, sections.fold_section(all_rows, title)
 
 
 def _render_regressed(

@@ -160,6 +160,8 @@ def test_new_failures_show_reason_change_and_first_difference(golden: Golden) ->
     report = conversation_report()
     text = _render(report)
     golden("comment-conversations.md", text)
+    # There is not much room: what regressed comes first.
+    assert text.index("| Regressed |") < text.index("### New failures")
     assert text.index("### New failures") < text.index(
         "<summary>Still failing, as in the baseline: 1 case"
     )
