@@ -5,7 +5,8 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Generator
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,6 +16,12 @@ from hypothesis import HealthCheck, settings
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR")
+# Tests that execute nothing of the pure packages that others do not. Measuring coverage with them
+# would take longer than they do.
+UNMEASURED = (
+    *("tests/execution/", "tests/github/", "tests/remote/", "tests/repository/"),
+    *("tests/result_files/", "tests/runner/", "tests/sdk/"),
+)
 
 Golden: TypeAlias = Callable[[str, str], None]
 MakeOnce: TypeAlias = Callable[[Path, Callable[[Path], object]], None]
@@ -49,6 +56,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         reasons = sorted({str(each.longrepr[2]) for each in skipped})
         not_run = "".join(f"; not run: {reason}" for reason in reasons)
         terminalreporter.write_line(f"attacks: {refused} of {run} refused{not_run}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Pause the measurement of coverage during tests that add nothing to it; fixtures may."""
+    coverage = sys.modules.get("coverage")
+    measurement = coverage.Coverage.current() if coverage else None
+    if measurement is None or not item.nodeid.startswith(UNMEASURED):
+        return (yield)
+    measurement.stop()
+    try:
+        return (yield)
+    finally:
+        measurement.start()
 
 
 def pytest_sessionstart() -> None:
