@@ -43,7 +43,7 @@ class Comparability(Struct, frozen=True):
             members; "by mode" for lower numbers if the mode is to detect a drop and higher ones
             otherwise; "by part" for a value whose parts are compared; "neither" if it is not
             compared; "first" for a choice, which ``list_compared`` sets.
-        pooled: whether it is a limit on a share or mean of all checks of a group: evaluators that
+        pooled: whether it is a limit on a share, mean or number of a whole group: evaluators that
             set the value have a group of their own, and all others share one.
         choices: the values of a choice, strictest first; empty for other values.
     """
