@@ -154,7 +154,7 @@ def _sections(
     if layout.is_tight:
         yield replace(regressed, name="reasons")
     if report.policy is not None:
-        yield make_policy_section(report.policy)
+        yield make_policy_section(report.policy, is_tight=layout.is_tight)
     yield from sections.make_failure_sections(report, layout, report_url=report_url)
     errored = groups_and_totals.filter_by_status(report.results, "errored")
     unfolded = 0 if layout.is_tight else sections.MAX_UNFOLDED

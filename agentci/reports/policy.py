@@ -16,6 +16,7 @@ POLICY_TITLE: Final = "Policy of the base"
 COLUMNS: Final = ("Change", "Base", "This run")
 CONFIG_COLUMN: Final = "Config"
 MAX_CHANGES: Final = 50
+MAX_TIGHT_CHANGES: Final = 5
 
 
 def choose_title(policy: PolicyComparison) -> str:
@@ -54,8 +55,24 @@ def list_policy_lines(policy: PolicyComparison) -> Iterator[str]:
     yield from list_policy_remarks(policy)
 
 
-def make_policy_section(policy: PolicyComparison) -> Section:
-    """Make the section of the job summary and of the pull request comment."""
+def make_policy_section(policy: PolicyComparison, *, is_tight: bool = False) -> Section:
+    """Make the section of the job summary and of the pull request comment.
+
+    Args:
+        is_tight: whether changes are lines that begin with a word, without heading and table.
+    """
+    if is_tight and policy.loosened:
+        word = "looser policy" if has_looser(policy.loosened) else "edited policy"
+        lines = [f"- **{word}:** {markdown_prose(each)}\n" for each in list_policy_lines(policy)]
+        return Section(
+            name="policy",
+            title="",
+            noun="policy change",
+            blocks=iter(lines),
+            total=len(lines),
+            max_items=MAX_TIGHT_CHANGES,
+            share=0.1,
+        )
     remarks = [f"- {markdown_prose(remark)}\n" for remark in list_policy_remarks(policy)]
     rows = [_render_row(format_cells(each, policy)) for each in policy.loosened]
     if rows and remarks:
@@ -67,7 +84,7 @@ def make_policy_section(policy: PolicyComparison) -> Section:
     return Section(
         name="policy",
         title=title,
-        noun="change of the policy",
+        noun="policy change",
         blocks=iter([*rows, *remarks]),
         total=len(rows) + len(remarks),
         max_items=MAX_CHANGES,

@@ -465,7 +465,7 @@ def _list_lost(
     section = Section(
         name="failures",
         title="" if word else f"### {LOST_TITLE}\n\n",
-        noun="group of lost checks",
+        noun="lost check group",
         blocks=(_render_lost(each, report_url, word, with_answers=with_answers) for each in first),
         total=len(first),
         max_items=MAX_CASES,

@@ -68,6 +68,23 @@ class TestMarkdown:
         assert text_of(writer, report_of()) == text_of(writer, make_report([make_result()]))
 
 
+def test_changes_are_lines_where_the_comment_has_little_room() -> None:
+    results = [
+        make_result("failed", 0.1, case=f"c{n}", evaluator=f"e{n}", reason=f"{n} " * 99)
+        for n in range(9)
+    ]
+    results += [make_result("errored", case=f"d{n}", reason=f"exit code {n}") for n in range(9)]
+    policy = PolicyComparison(base="b", loosened=(THRESHOLD, CASES))
+    text = text_of(CommentReport(), replace(make_report(results), policy=policy))
+    assert "- **looser policy:** threshold of tone: 0.8 \N{RIGHTWARDS ARROW} 0.1\n" in text
+    assert "- **looser policy:** 2 eval cases removed: a, b\n" in text
+    assert HEADING not in text
+    edited = replace(policy, loosened=(EDIT,) * 7)
+    text = text_of(CommentReport(), replace(make_report(results), policy=edited))
+    assert text.count("- **edited policy:** code of tone edited\n") == 5
+    assert "_Not shown: 2 policy changes." in text
+
+
 def test_page_is_equal_without_changes() -> None:
     assert text_of(HtmlReport(), report_of()) == text_of(HtmlReport(), make_report([make_result()]))
 
