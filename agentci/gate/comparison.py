@@ -614,7 +614,7 @@ def find_regression_reasons(
     """List what got worse than the baseline: what fails the gate, and what is only reported.
 
     Checks that no longer pass are reported in any case; outcomes only with regression thresholds.
-    Required checks that are no longer evaluated are part of the summary of a gate that passes.
+    Required checks that got worse are part of the summary of a gate that passes.
 
     Args:
         gates: the gates of all configs.
@@ -643,17 +643,17 @@ def find_regression_reasons(
             fails = each.required and _has_forbidden_removal(each, policy)
             text = f"{prefix}{each.evaluator}: {describe_worse(each)}"
             yield GateReason("failed" if fails else "remark", text, shown_elsewhere=True)
-    for text in list_lost(comparison):
-        yield GateReason("evaluator_lost", text)
+    for text in list_worse(comparison):
+        yield GateReason("worse", text)
 
 
 MAX_LOST: Final = 3
 
 
-def list_lost(comparison: Comparison) -> list[str]:
-    """List required evaluators that evaluate nothing any more, then the number of other checks.
+def list_worse(comparison: Comparison) -> list[str]:
+    """List required evaluators that evaluate nothing any more, then the numbers of other checks.
 
-    Those passed in the baseline. Empty if all required checks are still evaluated.
+    These passed in the baseline, and fail or are not evaluated now. Empty if there are none.
     """
     required = [each for each in comparison.evaluators if each.required]
     several = len({each.config for each in comparison.evaluators}) > 1
@@ -664,11 +664,11 @@ def list_lost(comparison: Comparison) -> list[str]:
         for name, _, label in list_changes([each], noun="check")
         if name == NO_LONGER_EVALUATED
     ]
-    others = list_changes([each for each in required if each not in lost])
-    more = "other " if texts else ""
-    return texts + [
-        f"{count:,} {more}{label}" for name, count, label in others if name == NO_LONGER_EVALUATED
-    ]
+    for name, count, label in list_changes([each for each in required if each not in lost]):
+        if name in (NEWLY_FAILING, NO_LONGER_EVALUATED):
+            other = "other " if lost and name == NO_LONGER_EVALUATED else ""
+            texts.append(f"{count:,} {other}{label}")
+    return texts
 
 
 def fails_gate(compared: EvaluatorComparison, policy: GatePolicy) -> bool:

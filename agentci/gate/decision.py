@@ -120,9 +120,9 @@ def _format_shard_summary(results_by_policy: ResultsByPolicy) -> str:
 
 
 def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: FailOn) -> Decision:
-    shown = [each.text for each in reasons if each.kind in ("evaluator_lost", "unknown")]
+    shown = [each.text for each in reasons if each.kind in ("worse", "unknown")]
     unknown = [GateReason("remark", each.text) for each in reasons if each.kind == "unknown"]
-    reasons = [each for each in reasons if each.kind not in ("evaluator_lost", "unknown")]
+    reasons = [each for each in reasons if each.kind not in ("worse", "unknown")]
     failing = [each for each in reasons if each.kind in _FAILING_KINDS[fail_on]]
     failing.sort(key=lambda each: _KINDS_BY_PRIORITY.index(each.kind))
     ignored = [each for each in reasons if each.kind not in (*_FAILING_KINDS[fail_on], "remark")]

@@ -107,8 +107,7 @@ def _group_config_results(
 
 
 # A remark does not affect the decision. If the gate passes, its summary names the reasons of the
-# kinds `evaluator_lost` (an evaluator is no longer evaluated) and `unknown`; if it fails, those of
-# `unknown` become remarks.
+# kinds `worse` (than the baseline) and `unknown`; if it fails, those of `unknown` become remarks.
 ReasonKind: TypeAlias = Literal[
     "input",
     "interrupted",
@@ -116,7 +115,7 @@ ReasonKind: TypeAlias = Literal[
     "not_evaluated",
     "errored",
     "remark",
-    "evaluator_lost",
+    "worse",
     "unknown",
 ]
 # Allowance for floating-point error in sums; thresholds are never this fine.

@@ -6,7 +6,7 @@ from typing import Final
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_score
 from agentci._util.text.suggest import shorten_commit
-from agentci.gate.comparison import list_lost
+from agentci.gate.comparison import list_worse
 from agentci.gate.policy_changes import summarize_changes
 from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
@@ -104,8 +104,8 @@ def render_console(
 
 
 def _render_decision(report: Report, *, colour: bool) -> str:
-    is_less = report.comparison is not None and bool(list_lost(report.comparison))
-    code = _RED if report.decision.is_failure else _YELLOW if is_less else _GREEN
+    is_worse = report.comparison is not None and bool(list_worse(report.comparison))
+    code = _RED if report.decision.is_failure else _YELLOW if is_worse else _GREEN
     first, *others = report.decision.reasons or ("",)
     head = colour_text(format_conclusion(report), code, colour=colour)
     counts = (format_counts(report), _format_changes(report), format_spending(report.spending))

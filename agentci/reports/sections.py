@@ -14,7 +14,7 @@ from agentci._util.text.change import shorten_pair
 from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
-from agentci.gate.comparison import NO_LONGER_EVALUATED, fails_gate, list_lost
+from agentci.gate.comparison import NO_LONGER_EVALUATED, fails_gate, list_worse
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
@@ -174,8 +174,10 @@ _ICONS: dict[Verdict, str] = {
 def render_heading(report: Report) -> str:
     """Render the verdict and its main reason as a heading."""
     verdict = get_verdict(report.decision)
-    is_less = verdict == "passed" and report.comparison is not None and list_lost(report.comparison)
-    icon = WARNING if is_less else _ICONS[verdict]
+    is_worse = (
+        verdict == "passed" and report.comparison is not None and list_worse(report.comparison)
+    )
+    icon = WARNING if is_worse else _ICONS[verdict]
     return f"## {icon} {markdown_prose(format_title(report))}\n\n"
 
 

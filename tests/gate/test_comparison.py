@@ -11,7 +11,7 @@ from agentci.gate.comparison import (
     describe_outcome,
     find_lost_status,
     find_regression_reasons,
-    list_lost,
+    list_worse,
 )
 from agentci.gate.rules import GateReason
 from agentci.model.case import CaseSummary
@@ -146,11 +146,13 @@ def test_evaluator_that_evaluates_nothing_any_more_has_no_score(
     assert len(found.no_longer_evaluated) == 2 - statuses.count("passed")
 
 
-def test_required_checks_that_are_lost_are_part_of_the_summary_of_a_passed_gate() -> None:
-    before, after = results(1, 1), results(1)
+def test_required_checks_that_got_worse_are_part_of_the_summary_of_a_passed_gate() -> None:
+    before, after = results(1, 1, 1), results(1, 0)
     comparison = compare_runs(before, after, gates(), baseline="base")
-    assert GateReason("evaluator_lost", "1 no longer evaluated (removed)") in [
-        *find_regression_reasons(comparison, gates())
+    found = [*find_regression_reasons(comparison, gates())]
+    assert [each.text for each in found if each.kind == "worse"] == [
+        "1 newly failing",
+        "1 no longer evaluated (removed)",
     ]
     advisory = [replace(each, evaluator=replace(each.evaluator, required=False)) for each in before]
     comparison = compare_runs(advisory, advisory[:1], gates(), baseline="base")
@@ -392,11 +394,11 @@ def test_removed_evaluator_has_its_mean_score_in_the_baseline() -> None:
 def test_required_evaluators_that_evaluate_nothing_are_named_in_a_verdict_that_passes() -> None:
     before = [*results(1, 1), *results(1, 1, 1, evaluator="other")]
     comparison = compare_runs(before, results(1), (), baseline="base")
-    assert list_lost(comparison) == [
+    assert list_worse(comparison) == [
         "other no longer evaluated (3 checks removed)",
         "1 other no longer evaluated (removed)",
     ]
-    assert list_lost(compare_runs(before, before, (), baseline="base")) == []
+    assert list_worse(compare_runs(before, before, (), baseline="base")) == []
 
 
 def test_changed_check_leaves_other_checks_comparable() -> None:
@@ -605,8 +607,8 @@ class TestRemoved:
     @pytest.mark.parametrize(
         ("on_removed", "kinds"),
         [
-            ("warn", ["remark", "evaluator_lost"]),
-            ("fail", ["failed", "evaluator_lost"]),
+            ("warn", ["remark", "worse"]),
+            ("fail", ["failed", "worse"]),
             ("allow", []),
         ],
     )
@@ -690,12 +692,13 @@ class TestRegressionReasons:
                 shown_elsewhere=True,
             ),
             GateReason("remark", "tone: 5 checks newly failing", shown_elsewhere=True),
+            GateReason("worse", "5 newly failing"),
         ]
 
     def test_insufficient_data_fails_gate_only_if_configured(self) -> None:
-        reason, _ = self.reasons(self.UNSURE)
+        reason, *_ = self.reasons(self.UNSURE)
         assert reason.kind == "remark"
-        reason, _ = self.reasons(self.UNSURE, fail_on=("insufficient-data",))
+        reason, *_ = self.reasons(self.UNSURE, fail_on=("insufficient-data",))
         assert reason.kind == "failed"
 
     def test_advisory_evaluator_regression_does_not_fail_gate(self) -> None:
@@ -717,8 +720,10 @@ class TestRegressionReasons:
 
     def test_without_thresholds_worse_checks_are_only_reported(self) -> None:
         gate = replace(self.GATE, policy=GatePolicy())
-        [reason] = find_regression_reasons(self.WORSE, [gate])
-        assert reason == GateReason("remark", "tone: 5 checks newly failing", shown_elsewhere=True)
+        assert list(find_regression_reasons(self.WORSE, [gate])) == [
+            GateReason("remark", "tone: 5 checks newly failing", shown_elsewhere=True),
+            GateReason("worse", "5 newly failing"),
+        ]
         assert list(find_regression_reasons(None, [gate])) == []
 
     def test_unchanged_scores_give_no_reasons(self) -> None:
