@@ -490,13 +490,17 @@ class CodeEvaluator(Struct, frozen=True, kw_only=True):
         by_score = result.score >= get_threshold(self.identity)
         passed = by_score if result.status is None else PASSED_BY_STATUS[result.status]
         overruled = passed is not None and passed != by_score
+        problems = tuple(_extract_problems(result.details))
+        reasoning = _extract_reasoning(result.details)
+        if passed is None and reasoning is None:
+            reasoning = "; ".join(problems) or None
         return Judgement(
             score=result.score,
             passed=passed,
             reason=f"the evaluator returned status {result.status}" if overruled else None,
             turn_scores=result.turn_scores,
-            misses=tuple(_extract_problems(result.details)) if passed is False else (),
-            reasoning=_extract_reasoning(result.details),
+            misses=problems if passed is False else (),
+            reasoning=reasoning,
             details=result.details,
         )
 

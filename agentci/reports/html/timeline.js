@@ -87,7 +87,7 @@ function spanRow({ name, kind, ms, before_ms: before, tokens, model, error }, de
   const row = [
     make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, label, error ? make('b.worse', ' failed') : null),
     make('span.track', { 'aria-hidden': 'true' }, before === undefined ? null : bar('ghost', before), bar(kind, ms)),
-    make('span.amounts', tokens ? quiet(`${count(tokens.input)} \u2192 ${count(tokens.output)} \u00b7 `) : null, milliseconds(ms), ' ', before === undefined ? null : delta(ms - before, { format: milliseconds, good: -1, least: 50 })),
+    make('span.amounts', tokens ? quiet(`${count(tokens.input)} in, ${count(tokens.output)} out \u00b7 `) : null, milliseconds(ms), ' ', before === undefined ? null : delta(ms - before, { format: milliseconds, good: -1, least: 50 })),
   ];
   const known = parts.filter(([, value]) => value !== undefined && value !== null && value !== '');
   if (!known.length) return make('div.span', row);

@@ -136,6 +136,20 @@ class TestJudgement:
         answer: JsonObject = {"score": 0, "status": status, "details": {"issues": ["too short"]}}
         assert _read(answer).misses == ()
 
+    @pytest.mark.parametrize(
+        ("details", "reasoning"),
+        [
+            ({"issues": ["no refund", "no order"]}, "no refund; no order"),
+            ({"issues": ["no refund"], "reason": "not applicable"}, "not applicable"),
+            ({}, None),
+        ],
+    )
+    def test_issues_of_a_check_without_a_verdict_are_its_reasoning(
+        self, details: JsonObject, reasoning: str | None
+    ) -> None:
+        answer: JsonObject = {"score": 0, "status": "NOT_EVALUATED", "details": details}
+        assert _read(answer).reasoning == reasoning
+
     def test_unexpected_response_type_is_a_type_error(self) -> None:
         with pytest.raises(TypeError):
             _evaluator().read(MetricResult(score=1, turn_scores=()))
