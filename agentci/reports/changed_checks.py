@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
 LOWER_SCORE_TITLE: Final = "Lower score, still passing"
 MAX_LOWER_SCORES: Final = 5
+TOOL_FAILS: Final = "in which a tool newly fails"
 # Config, evaluator and case.
 CheckKey: TypeAlias = tuple[str, str, str]
 
@@ -217,18 +219,21 @@ def list_skipped(report: Report) -> tuple[CheckResult, ...]:
     )
 
 
-def format_changes(report: Report) -> tuple[str, ...]:
+def format_changes(report: Report, write: Callable[[str], str] = str) -> tuple[str, ...]:
     """Format how many checks changed, and of cases the answers: ``2 newly failing``, ``1 fixed``.
 
     What got worse comes first. Empty without a baseline, or if nothing changed.
+
+    Args:
+        write: writes the name of a tool, which is foreign text.
     """
     changed = sum(each.answer_changed is True for each in list_case_outcomes(report))
     answers = [f"{format_count(changed, 'case')} with a changed answer"] if changed else []
-    return (*format_changed_checks(report), *answers)
+    return (*format_changed_checks(report, write), *answers)
 
 
-def format_changed_checks(report: Report) -> tuple[str, ...]:
-    """Format how many checks changed, as in ``format_changes``."""
+def format_changed_checks(report: Report, write: Callable[[str], str] = str) -> tuple[str, ...]:
+    """Format how many checks changed, and in how many cases a tool does: see ``format_changes``."""
     if report.comparison is None or report.comparison.no_baseline:
         return ()
     is_new = make_novelty_test(report)
@@ -236,22 +241,34 @@ def format_changed_checks(report: Report) -> tuple[str, ...]:
     return (
         *(f"{count:,} {label}" for _, count, label in list_changes(report.comparison.evaluators)),
         *([f"{known:,} still failing"] if known else []),
+        *_format_failing_tools(report, write),
     )
 
 
-def format_change_line(report: Report, baseline: str, *, bold: str = "") -> str:
+def _format_failing_tools(report: Report, write: Callable[[str], str]) -> Iterator[str]:
+    """Yield in how many cases a tool fails that did not in the baseline: no check may see it."""
+    found = [each.failing_tools for each in list_case_outcomes(report) if each.failing_tools]
+    if found:
+        tools = [*dict.fromkeys(chain(*found))]
+        yield f"{format_count(len(found), 'case')} {TOOL_FAILS} ({list_first_names(tools, write)})"
+
+
+def format_change_line(
+    report: Report, baseline: str, *, bold: str = "", write: Callable[[str], str] = str
+) -> str:
     """Format ``Checks against the baseline BASELINE: 2 newly failing, 1 fixed``; or nothing.
 
     Args:
         baseline: its name, as the report format shows it.
         bold: is put around what got worse.
+        write: as for ``format_changes``.
     """
     if report.comparison is None or report.comparison.no_baseline:
         return ""
-    worse = (f" {NEWLY_FAILING}", f" {NO_LONGER_EVALUATED}")
+    worse = (f" {NEWLY_FAILING}", f" {NO_LONGER_EVALUATED}", TOOL_FAILS)
     shown = [
         f"{bold}{each}{bold}" if any(name in each for name in worse) else each
-        for each in format_changes(report)
+        for each in format_changes(report, write)
     ]
     return f"Checks against the baseline {baseline}: {', '.join(shown) or 'no change'}"
 

@@ -30,6 +30,7 @@ from agentci.reports.run_content import (
     excerpt,
     find_answer_change,
     find_case_state,
+    list_failing_tools,
 )
 
 # Of all cases, in JSON; report.html has as much again for evaluator input and output.
@@ -85,6 +86,7 @@ class ReportedCase(Struct, frozen=True, kw_only=True):
         content: with the turns of the baseline.
         state, answer_changed: against the baseline; None if that is not known.
         before: the content of the baseline; None without one.
+        failing_tools: names of those that failed more often than in the baseline.
     """
 
     summary: CaseSummary
@@ -92,6 +94,7 @@ class ReportedCase(Struct, frozen=True, kw_only=True):
     state: CaseState | None = None
     answer_changed: bool | None = None
     before: RunContent | None = None
+    failing_tools: tuple[str, ...] = ()
 
 
 def list_reported_cases(report: Report) -> Iterator[ReportedCase]:
@@ -106,13 +109,15 @@ def show_case(report: Report, results: Sequence[CheckResult]) -> ReportedCase:
     Args:
         results: all results of the case.
     """
-    content, before = load_content(report, results)
+    plain, stored = _load_pair(report, results)
+    content, before = _add_stored(plain, stored)
     return ReportedCase(
         summary=results[-1].case,
         content=content,
         state=find_case_state(results, report.baseline),
         answer_changed=None if before is None else find_answer_change(content, before),
         before=before,
+        failing_tools=() if stored is None else list_failing_tools(plain, stored),
     )
 
 
@@ -124,6 +129,13 @@ def load_content(
     Args:
         results: all results of the case.
     """
+    return _add_stored(*_load_pair(report, results))
+
+
+def _load_pair(
+    report: Report, results: Sequence[CheckResult]
+) -> tuple[RunContent, RunContent | None]:
+    """Load the content of a case, and all that is kept of its baseline."""
     summary = results[-1].case
     contents, found = report.contents, _find_baseline(report, results)
     prices = report.prices.get(results[-1].config, {})
@@ -136,7 +148,15 @@ def load_content(
         content = reduce_content(content, "none")
     if contents is None or found is None:
         return content, None
-    stored = contents.load(found, prices)
+    return content, contents.load(found, prices)
+
+
+def _add_stored(
+    content: RunContent, stored: RunContent | None
+) -> tuple[RunContent, RunContent | None]:
+    """Add the turns and durations of a baseline; return it without results of tools, too."""
+    if stored is None:
+        return content, None
     content = add_baseline_durations(content, stored)
     before = reduce_content(stored, content.level)
     before = reduce_content(before, "without_results")

@@ -62,6 +62,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         amounts: of its run.
         before: of its run in the baseline; None without one, and where the numbers of turns differ.
         models: that the agent called, in order.
+        failing_tools: as in ``ReportedCase``.
         tags: labels of the case.
         cluster: shared by cases that fail in the same way, from 0; None if none fails.
         numbers: those of its pattern, in which it differs from other cases of its cluster.
@@ -75,6 +76,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     amounts: Amounts
     before: Amounts | None
     models: tuple[str, ...]
+    failing_tools: tuple[str, ...]
     tags: tuple[str, ...]
     cluster: int | None = None
     numbers: tuple[str, ...] = ()
@@ -119,6 +121,7 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
                 if before is None or _count_turns(before) != _count_turns(shown.content)
                 else _measure(before),
                 models=_list_models(shown.content),
+                failing_tools=shown.failing_tools,
                 tags=shown.content.tags,
                 numbers=pattern.numbers if pattern else (),
                 is_known=pattern is None or pattern.is_known,

@@ -315,7 +315,7 @@ def render_counts(report: Report, counts: str, run_url: str) -> str:
     """
     comparison = report.comparison
     baseline = "" if comparison is None else format_baseline(comparison, run_url)
-    changes = format_change_line(report, baseline, bold="**")
+    changes = format_change_line(report, baseline, bold="**", write=markdown_code)
     metrics = summarize_metrics(report)
     notable = has_notable_change(metrics)
     amounts = format_metrics(metrics, bold="**").replace("$", r"\$") if notable else ""

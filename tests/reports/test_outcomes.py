@@ -9,6 +9,7 @@ from agentci.model.gate import Comparison
 from agentci.model.requests import Repetition
 from agentci.model.result import (
     BaselineCheck,
+    CallContent,
     CheckResult,
     Report,
     RunContent,
@@ -16,7 +17,8 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.trace import ModelPrice, ModelStep, RunSpan, TokenTotals
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
+from agentci.reports.changed_checks import format_changed_checks
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
@@ -116,6 +118,24 @@ def _report(*pairs: tuple[RunContent, RunContent | None], reason: str = "") -> R
             baseline[result.id] = BaselineCheck(status="passed", score=1.0, content=kept)
     contents = StoredContents(chunks=chunks, redact=lambda content: content)
     return replace(make_report(results), contents=contents, baseline=baseline)
+
+
+def test_tools_that_newly_fail_are_counted_although_all_checks_pass() -> None:
+    def run(*errors: bool | None, result: Json = "done") -> RunContent:
+        calls = tuple(CallContent(name="pay", result=result, error=each) for each in errors)
+        return RunContent(turns=(TurnContent(user="x", answer="y", calls=calls),))
+
+    pairs = [
+        (run(True, True), run(True, False)),
+        (run(False, result={"error": "declined"}), run(False)),
+        (run(True), run(None)),
+        (run(True, False), run(False, True)),
+        (run(True), None),
+    ]
+    report = replace(_report(*pairs), comparison=Comparison(baseline="b", evaluators=()))
+    text = "2 cases in which a tool newly fails (pay)"
+    assert format_changed_checks(report) == (text,)
+    assert f"**{text.replace('pay', '`pay`')}**" in text_of(CommentReport(), report)
 
 
 def test_percentiles_and_sums_are_of_all_cases() -> None:
