@@ -52,7 +52,7 @@ function evaluatorsView() {
 /** What the checks of both runs were in the baseline, and the change of their mean score. */
 function baselineCell({ baseline }, checks) {
   const { before, after } = baseline ?? {};
-  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', before == null || after == null ? null : make('div.quiet', `mean ${score(before)} `, delta(after - before))];
+  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', before == null || after == null ? null : make('div.quiet', `mean ${scorePair(before, after)} `, delta(after - before))];
 }
 
 function headOf(label, hasInterval) {

@@ -1168,7 +1168,7 @@ class TestOtherViews:
         assert label == "Scores: 3 from 0.2 to 0.3, 2 from 0.9 to 1; threshold 0.7"
         assert page.texts("td[data-label=Passed]") == ["2 of 5", "7 of 7"]
         known = [" ".join(each.split()) for each in page.texts("td[data-label=Baseline]")]
-        assert known == ["4 of 6 mean 0.9 down \u25bc 0.3", "6 of 6"]
+        assert known == ["4 of 6 mean 0.9 \u2192 0.6 down \u25bc 0.3", "6 of 6"]
 
     @pytest.mark.parametrize("make", [conversation_report, mixed_report, removed_report])
     def test_numbers_of_evaluators_lead_to_the_cases_they_count(
