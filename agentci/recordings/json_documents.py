@@ -179,6 +179,8 @@ _REST_OF_LINE: Final = re.compile(r"[^\n]*")
 # How objects and lists begin if a program wrote them as JSON, not as text; even damaged ones.
 _JSON_START: Final = re.compile(r"[\[{][\s\[{]*(?:\"|$)|\{[A-Za-z]")
 _OPENINGS: Final = frozenset("{[")
+# Of both sides of a merge in git.
+_CONFLICT_MARKS: Final = ("<<<<<<< ", ">>>>>>> ")
 # Marks of spans: a line of text with one of them is a span that cannot be read.
 _SPAN_MARKS: Final = ("resourceSpans", "resource_spans", '"trace_id"', '"traceId"', '"spanId"')
 
@@ -251,13 +253,19 @@ def _read_parts(
         raise make_recording_error(
             file, "the file is empty", hint="check that the recording did not fail"
         )
+    parts: Iterator[Document | TextLine]
     if line and _is_json(line):
-        yield from _read_json_lines(chain([bytes(head)], content), file, find_value)
+        parts = _read_json_lines(chain([bytes(head)], content), file, find_value)
     else:
         for chunk in content:
             head += chunk
         text = replace_lone_surrogates(_decode_utf8(head, 1, file))
-        yield from _read_concatenated(text, file, find_value)
+        parts = _read_concatenated(text, file, find_value)
+    for part in parts:
+        if isinstance(part, TextLine) and part.text.startswith(_CONFLICT_MARKS):
+            hint = "resolve it, or record again"
+            raise make_recording_error(file, "unresolved merge conflict", hint=hint, line=part.line)
+        yield part
 
 
 def make_nesting_error(file: str, line: int) -> RecordingError:

@@ -13,6 +13,7 @@ from agentevals_evaluator_sdk import (  # type: ignore[import-untyped] # ships n
     InvocationData,
 )
 
+from agentci.model.requests import CHANGED_FACTS
 from tests.helpers.support import run_agentci
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentevals/*/case.json"))
@@ -185,8 +186,9 @@ def _our_rows(report: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _without_additions(details: Any) -> Any:
-    """Leave out the fields that agentci adds to the input of a program, which `echo` returns."""
-    given = (details or {}).get("input")
+    """Leave out facts of answers, and what agentci adds to the input that `echo` returns."""
+    details = {key: value for key, value in (details or {}).items() if key != CHANGED_FACTS}
+    given = details.get("input")
     if not isinstance(given, dict):
         return details
     kept = {key: given[key] for key in given if key in EvalInput.model_fields}

@@ -179,6 +179,20 @@ class TestConsole:
     def test_damaged_span_is_not_skipped(self, content: Callable[[str], str]) -> None:
         assert "invalid JSON" in problem_of(content(self.print_span()))
 
+    @pytest.mark.parametrize(
+        ("before", "after", "line"),
+        [
+            ("<<<<<<< HEAD\n", "", 1),
+            ("", "=======\n>>>>>>> other\n", 3),
+            ("{}\n<<<<<<< a\n", "", 2),
+        ],
+    )
+    def test_merge_conflict_is_not_skipped(self, before: str, after: str, line: int) -> None:
+        span = f"{json.dumps(json.loads(self.print_span()))}\n"
+        assert problem_of(before + span + after) == (
+            f"run.json:{line}: unresolved merge conflict (resolve it, or record again)"
+        )
+
     def test_error_after_a_line_of_json_names_its_line(self) -> None:
         assert problem_of("{}\n\n" + self.print_span()[:-20]).startswith("run.json:22:")
 
