@@ -150,7 +150,9 @@ def _record_and_run(
         publish_input_problems(recording.problems, session)
         return recording.exit_code
     traces = settings.traces or (recording.file,)
-    return run(replace(settings, traces=traces), session, problems=recording.problems)
+    settings = replace(settings, traces=traces)
+    is_replay = inputs.replay is not None
+    return run(settings, session, problems=recording.problems, is_replay=is_replay)
 
 
 def _split_lines(text: str) -> tuple[str, ...]:

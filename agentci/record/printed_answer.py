@@ -20,6 +20,7 @@ T = TypeVar("T")
 # What the answer of a case is: what the model answered, or what the command printed.
 AnswerSource: TypeAlias = Literal["model", "stdout"]
 ANSWER_SOURCES: Final[tuple[AnswerSource, ...]] = ("model", "stdout")
+WHEN_RECORDED: Final = "when it was recorded"
 MAX_PRINTED_BYTES: Final = 1024**2
 MAX_SHOWN: Final = 80
 # Of the words before a difference.
@@ -71,7 +72,7 @@ def describe_other_answer(printed: str, answers: Sequence[str]) -> str:
         return ""
     answer = " ".join(answers[-1].split())
     found, expected = show_difference(text, answer)
-    return f"{OTHER_OUTPUT} `{found}`, not the model's answer `{expected}`, which is evaluated"
+    return f"{OTHER_OUTPUT} `{found}`, but the model's answer `{expected}` is evaluated"
 
 
 def _list_lines(printed: str) -> list[str]:
@@ -96,9 +97,9 @@ def describe_changed_output(printed: str, recorded: str, answers: Sequence[str])
         return ""
     found, expected = show_difference(added, removed)
     if not added:
-        return f"{OTHER_OUTPUT} `{expected}` only when it was recorded"
+        return f"{OTHER_OUTPUT} `{expected}` {WHEN_RECORDED}, and does not any more"
     then = f"`{expected}`" if removed else "nothing in its place"
-    return f"{OTHER_OUTPUT} `{found}`, and {then} when it was recorded"
+    return f"{OTHER_OUTPUT} `{found}`, and {then} {WHEN_RECORDED}"
 
 
 def _find_added(lines: Sequence[str], others: Sequence[str], known: str) -> str:

@@ -86,7 +86,7 @@ def test_printed_text_has_no_warning(printed: str, answers: list[str]) -> None:
 def test_description_shows_the_difference_of_long_texts() -> None:
     start = "word " * 60
     description = describe_other_answer(f"{start}rainy", [f"{start}sunny"])
-    assert "word rainy`, not the model's answer `\N{HORIZONTAL ELLIPSIS}" in description
+    assert "word rainy`, but the model's answer `\N{HORIZONTAL ELLIPSIS}" in description
     assert len(description) < 200
 
 
@@ -163,8 +163,8 @@ def change_agent(folder: Path, changed: str) -> Path:
 CASES = ("--cases", "evals.yaml")
 RAINY = "text.replace('sunny', 'rainy')"
 WARNING = (
-    "the command printed `It is rainy in Oslo.`, not the model's answer `It is sunny in Oslo.`, "
-    "which is evaluated"
+    "the command printed `It is rainy in Oslo.`, but the model's answer `It is sunny in Oslo.` "
+    "is evaluated"
 )
 
 
@@ -203,7 +203,7 @@ def test_other_printed_answer_is_a_warning_of_record_and_of_the_gate(
         ),
         ("text.upper()", "`IT IS SUNNY IN OSLO.`, and `It is sunny in Oslo.` when it was recorded"),
         ("f'{text}\\nBook now!'", "`Book now!`, and nothing in its place when it was recorded"),
-        ("''", "`It is sunny in Oslo.` only when it was recorded"),
+        ("''", "`It is sunny in Oslo.` when it was recorded, and does not any more"),
     ],
 )
 def test_output_that_changed_since_the_recording_is_a_warning_of_a_replay(

@@ -89,8 +89,19 @@ def test_agent_is_recorded_and_then_replayed_without_a_model(
     assert again.code == 0, again.log
     assert find_statuses(again) == find_statuses(step)
     assert len(model.requests) == asked
+    assert "checks the recorded times" not in step.log + again.log
     held = [path for path in workspace.rglob("*") if path.is_file() and KEY in path.read_text()]
     assert (held, KEY in step.log + again.log) == ([], False)
+
+
+@pytest.mark.usefixtures("model")
+def test_limit_of_latency_is_not_measured_by_a_replay(workspace: Path) -> None:
+    (workspace / "agentci.yaml").write_text(f"{CONFIG}checks:\n- max_latency: 5m\n")
+    step = run_step(workspace, record=RECORD, cases="cases.jsonl")
+    warning = "max_latency checks the recorded times: a replay does not measure the agent's"
+    assert (step.code, warning in step.log) == (0, False)
+    step = run_step(workspace, record=RECORD, cases="cases.jsonl", replay="true")
+    assert (step.code, warning in step.log, warning in step.summary) == (0, True, True)
 
 
 @pytest.mark.usefixtures("model")
@@ -187,9 +198,9 @@ def test_placeholder_for_the_command_is_an_error_at_its_line(workspace: Path) ->
 def test_input_answer_records_what_the_command_prints(workspace: Path) -> None:
     command = f"sh -c '{sys.executable} {AGENT} chat \"$AGENTCI_INPUT\" > /dev/null; echo Printed'"
     step = run_step(workspace, record=command, cases="cases.jsonl")
-    assert "which is evaluated" in step.summary
+    assert "is evaluated" in step.summary
     step = run_step(workspace, record=command, cases="cases.jsonl", answer="stdout")
-    assert "which is evaluated" not in step.summary
+    assert "is evaluated" not in step.summary
     cases = json.loads((workspace / step.outputs["results"]).read_text())["cases"]
     assert [each["turns"][-1]["answer"] for each in cases] == ["Printed", "Printed"]
 

@@ -30,7 +30,7 @@ from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY
 from agentci.model.values import COMMAND_LINE, Place, Problem, hint_at_show, replace
 from agentci.record.otlp_receiver import TOO_MANY_SPANS
-from agentci.record.printed_answer import AnswerSource
+from agentci.record.printed_answer import WHEN_RECORDED, AnswerSource
 from agentci.record.recorded_case import (
     OWN_ID_HINT,
     RecordCase,
@@ -110,9 +110,9 @@ NO_INPUT_HINT: Final = (
 NO_ANSWER_HINT: Final = "check that the agent ends with an answer of the model"
 ONE_CASE_HINT: Final = "with --case ID, a recording keeps its other cases"
 ANSWER_HINT: Final = (
-    "--answer stdout records what the command prints, --answer model drops this warning; a "
-    "recording without --replay expects it from then on"
+    "--answer stdout records what the command prints, --answer model drops this warning"
 )
+CHANGED_HINT: Final = "if the change is wanted, record again without --replay"
 KEY_HINT: Final = "print no keys"
 PRINT_HINT: Final = "print only the answer, or leave out --answer stdout"
 FEWER_CASES_HINT: Final = "record fewer cases at once"
@@ -664,9 +664,14 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
 def _find_other_values(found: Sequence[RecordedCase]) -> Iterator[Problem]:
     """Yield the first warning of each kind about answers and arguments, with the other cases."""
     listed = [(each.case, text) for each in found for text in each.warnings]
-    hints = ((PRINTED_KEY, KEY_HINT), (OTHER_OUTPUT, ANSWER_HINT), (OTHER_TELEMETRY, None))
-    for start, hint in hints:
-        warned = [(case, text) for case, text in listed if text.startswith(start)]
+    hints = (
+        (PRINTED_KEY, KEY_HINT),
+        (WHEN_RECORDED, CHANGED_HINT),
+        (OTHER_OUTPUT, ANSWER_HINT),
+        (OTHER_TELEMETRY, None),
+    )
+    for words, hint in hints:
+        warned = [(case, text) for case, text in listed if words in text]
         listed = [each for each in listed if each not in warned]
         if warned:
             case, text = warned[0]

@@ -65,16 +65,24 @@ if TYPE_CHECKING:
     from agentci.github.baseline.compare import BaselineResults
     from agentci.github.baseline.policy import PolicyCheck
 
+CHECKS_OF_TIMES: Final = frozenset({"max_latency", "max_duration"})
 MAX_SELECTED: Final = 5
 
 
-def run(settings: Settings, session: Session, problems: Sequence[Problem] = ()) -> int:
+def run(
+    settings: Settings,
+    session: Session,
+    problems: Sequence[Problem] = (),
+    *,
+    is_replay: bool = False,
+) -> int:
     """Run the checks that ``settings`` select and return the exit code of the gate's decision.
 
     Reports are written first, even if the input is invalid or the run is interrupted.
 
     Args:
         problems: of the recorded runs, found before; an error fails the gate.
+        is_replay: whether the runs have just been replayed from a recording.
     """
     if settings.plan:
         return show_plan(settings, session.services, session.out)
@@ -89,7 +97,8 @@ def run(settings: Settings, session: Session, problems: Sequence[Problem] = ()) 
         named, unreadable = _read_named_baseline(settings, session.services)
         policy = _make_policy_check(settings, session, named)
         plan, outcome, baseline = _run_plan(settings, session, policy, named, unreadable)
-        plan = replace(plan, problems=(*problems, *plan.problems))
+        unmeasured = _find_recorded_times(plan) if is_replay else ()
+        plan = replace(plan, problems=(*problems, *unmeasured, *plan.problems))
         report = _make_report(plan, outcome, baseline, policy, settings, session)
         report = _save_baseline(report, settings, session)
         report = publish_report(report, settings, session, started=started)
@@ -394,6 +403,22 @@ def _make_left_problem(names: Sequence[str], folder: str) -> Problem:
         hint="restore the eval case, or delete the file if it was removed on purpose",
         severity="warning",
     )
+
+
+def _find_recorded_times(plan: Plan) -> Iterable[Problem]:
+    """Warn of checks that a slower agent passes, as a replay keeps the times of its recording."""
+    from agentci.evaluators.checks.check import CheckEvaluator  # noqa: PLC0415 (few runs need it)
+
+    found = {
+        check.evaluator.identity.name: check.evaluator.identity.place
+        for check in plan.checks
+        if isinstance(check.evaluator, CheckEvaluator)
+        and check.evaluator.entry["check"] in CHECKS_OF_TIMES
+    }
+    for name, place in found.items():
+        message = f"{name} checks the recorded times: a replay does not measure the agent's"
+        hint = "record without `replay` where times matter"
+        yield Problem(message=message, place=place, hint=hint, severity="warning")
 
 
 def _find_sandbox_warnings(services: Services) -> Iterable[Problem]:
