@@ -7,6 +7,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
+from itertools import zip_longest
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agentci._util.text.format import format_count
@@ -379,7 +380,7 @@ def _list_differing(old: Json, new: Json) -> Iterator[tuple[str, Json, Json]]:
             if old.get(key) != new.get(key):
                 yield f".{key}", old.get(key), new.get(key)
     elif isinstance(old, list) and isinstance(new, list):
-        for index, (left, right) in enumerate(zip(old, new, strict=False)):
+        for index, (left, right) in enumerate(zip_longest(old, new)):
             if left != right:
                 yield f"[{index}]", left, right
 

@@ -29,6 +29,7 @@ from tests.helpers.support import ROOT, Ran, run_agentci
 from tests.helpers.waiting import wait_until
 from tests.record.recorded import (
     AGENT,
+    KEY,
     OUT,
     assert_no_key,
     describe,
@@ -114,6 +115,18 @@ def test_streams_and_other_requests_of_the_sdk_are_replayed(
     assert capfd.readouterr().out == first
     assert first.splitlines()[0] == "You asked: Hi"
     assert '"embedding": [0.5, -1.25]' in (tmp_path / REQUESTS / "run.json").read_text()
+
+
+def test_miss_names_a_tool_that_was_added(tmp_path: Path, model: MockModel) -> None:
+    program = tmp_path / "agent.py"
+    tool = '{"type": "function", "function": {"name": "a"}}'
+    agent = AGENT.read_text().replace(KEY, "")
+    program.write_text(agent.replace('"m", "messages"', f'"m", "tools": [{tool}], "messages"'))
+    assert record(tmp_path, model, "chat", QUESTIONS[0], program=program).code == 0
+    program.write_text(program.read_text().replace(tool, f'{tool}, {{"name": "b"}}'))
+    ran = replay(tmp_path, "chat", QUESTIONS[0], program=program)
+    assert ran.code == 3
+    assert 'tools[1] was missing, is `{"name": "b"}`' in ran.err
 
 
 def test_miss_names_the_first_differing_message(tmp_path: Path, model: MockModel) -> None:
