@@ -86,7 +86,7 @@ class ReportedCase(Struct, frozen=True, kw_only=True):
         content: with the turns of the baseline.
         state, answer_changed: against the baseline; None if that is not known.
         before: the content of the baseline; None without one.
-        failing_tools: names of those that failed more often than in the baseline.
+        stored: the same, as far as it is kept, with results of tools.
     """
 
     summary: CaseSummary
@@ -94,13 +94,22 @@ class ReportedCase(Struct, frozen=True, kw_only=True):
     state: CaseState | None = None
     answer_changed: bool | None = None
     before: RunContent | None = None
-    failing_tools: tuple[str, ...] = ()
+    stored: RunContent | None = None
+
+    @property
+    def failing_tools(self) -> tuple[str, ...]:
+        """Names of the tools that failed more often than in the baseline."""
+        return () if self.stored is None else list_failing_tools(self.content, self.stored)
 
 
 def list_reported_cases(report: Report) -> Iterator[ReportedCase]:
-    """Yield each case once, in the order of the results, with one content in memory at a time."""
+    """Yield each case once, in the order of the results, with one content in memory at a time.
+
+    Spans have their durations in the baseline.
+    """
     for results in group_by_case(report.results):
-        yield show_case(report, results)
+        content, stored = _load_pair(report, results)
+        yield _make_reported_case(report, results, _add_durations(content, stored), stored)
 
 
 def show_case(report: Report, results: Sequence[CheckResult]) -> ReportedCase:
@@ -109,27 +118,36 @@ def show_case(report: Report, results: Sequence[CheckResult]) -> ReportedCase:
     Args:
         results: all results of the case.
     """
-    plain, stored = _load_pair(report, results)
-    content, before = _add_stored(plain, stored)
+    return _make_reported_case(report, results, *_load_pair(report, results))
+
+
+def _make_reported_case(
+    report: Report,
+    results: Sequence[CheckResult],
+    content: RunContent,
+    stored: RunContent | None,
+) -> ReportedCase:
+    content, before = _add_turns(content, stored)
     return ReportedCase(
         summary=results[-1].case,
         content=content,
         state=find_case_state(results, report.baseline),
         answer_changed=None if before is None else find_answer_change(content, before),
         before=before,
-        failing_tools=() if stored is None else list_failing_tools(plain, stored),
+        stored=stored,
     )
 
 
 def load_content(
     report: Report, results: Sequence[CheckResult]
 ) -> tuple[RunContent, RunContent | None]:
-    """Load the content of a case, with the turns of the baseline, and that of the baseline.
+    """Load the content of a case, and that of the baseline, as ``list_reported_cases`` does.
 
     Args:
         results: all results of the case.
     """
-    return _add_stored(*_load_pair(report, results))
+    content, stored = _load_pair(report, results)
+    return _add_turns(_add_durations(content, stored), stored)
 
 
 def _load_pair(
@@ -151,13 +169,16 @@ def _load_pair(
     return content, contents.load(found, prices)
 
 
-def _add_stored(
+def _add_durations(content: RunContent, stored: RunContent | None) -> RunContent:
+    return content if stored is None else add_baseline_durations(content, stored)
+
+
+def _add_turns(
     content: RunContent, stored: RunContent | None
 ) -> tuple[RunContent, RunContent | None]:
-    """Add the turns and durations of a baseline; return it without results of tools, too."""
+    """Add the turns of a baseline; return it without results of tools, too."""
     if stored is None:
         return content, None
-    content = add_baseline_durations(content, stored)
     before = reduce_content(stored, content.level)
     before = reduce_content(before, "without_results")
     return content if content.level == "none" else add_baseline(content, before), before
