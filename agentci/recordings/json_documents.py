@@ -253,19 +253,13 @@ def _read_parts(
         raise make_recording_error(
             file, "the file is empty", hint="check that the recording did not fail"
         )
-    parts: Iterator[Document | TextLine]
     if line and _is_json(line):
-        parts = _read_json_lines(chain([bytes(head)], content), file, find_value)
+        yield from _read_json_lines(chain([bytes(head)], content), file, find_value)
     else:
         for chunk in content:
             head += chunk
         text = replace_lone_surrogates(_decode_utf8(head, 1, file))
-        parts = _read_concatenated(text, file, find_value)
-    for part in parts:
-        if isinstance(part, TextLine) and part.text.startswith(_CONFLICT_MARKS):
-            hint = "resolve it, or record again"
-            raise make_recording_error(file, "unresolved merge conflict", hint=hint, line=part.line)
-        yield part
+        yield from _read_concatenated(text, file, find_value)
 
 
 def make_nesting_error(file: str, line: int) -> RecordingError:
@@ -402,7 +396,7 @@ def _make_text_line(text: str, error: JSONDecodeError, line: int, file: str) -> 
     """Return a line that is not JSON.
 
     Raises:
-        RecordingError: if it is JSON that was cut off, or holds a span.
+        RecordingError: if it is JSON that was cut off, holds a span, or marks a conflict.
     """
     found = TextLine(
         text=text,
@@ -412,6 +406,9 @@ def _make_text_line(text: str, error: JSONDecodeError, line: int, file: str) -> 
     )
     if _JSON_START.match(text) or any(mark in text for mark in _SPAN_MARKS):
         raise make_text_error(found, file)
+    if text.startswith(_CONFLICT_MARKS):
+        hint = "resolve it, or record again"
+        raise make_recording_error(file, "unresolved merge conflict", hint=hint, line=found.line)
     return found
 
 
