@@ -62,6 +62,7 @@ class EarlierRecording:
         self._lines = lines
         read = [_read_line(line) for line in lines]
         self._cases = [each.cases for each in read]
+        self._have_runs = [each.has_runs for each in read]
         self.has_complete_runs = any(each.is_complete for each in read)
         self.has_incomplete_runs = any(each.incomplete for each in read)
         self.is_note = any(each.incomplete.startswith(NOT_RECORDED) for each in read)
@@ -85,7 +86,9 @@ class EarlierRecording:
 
     def list_runs(self) -> list[str]:
         """Return the lines with runs."""
-        return [line for line in self._lines if _read_line(line).has_runs]
+        return [
+            line for line, has_runs in zip(self._lines, self._have_runs, strict=True) if has_runs
+        ]
 
     def select(self, case: str) -> list[str]:
         """Return the lines of a case."""

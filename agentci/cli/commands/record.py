@@ -271,7 +271,7 @@ def _make_recording(
     )
     found = record(order)
     if options.replay is not None:
-        found = _mark_replayed(_keep_equal_runs(found, earlier), found)
+        found = _keep_equal_runs(found, earlier)
     lines = [line for each in found for line in each.lines]
     outcome = writer.finish(
         lines,
@@ -418,33 +418,19 @@ def _list_removed(earlier: EarlierRecording, lines: Sequence[str]) -> list[str]:
 def _keep_equal_runs(
     found: Sequence[RecordedCase], earlier: EarlierRecording
 ) -> tuple[RecordedCase, ...]:
-    """Return cases with their earlier lines where a replay came to the same.
+    """Return cases with their earlier lines where a replay came to the same; mark the others.
 
     A replay has new ids, and times that say nothing of the model.
     """
+    marks = {semconv.REPLAYED: "true"}
     names = [each.case for each in found]
     kept: list[RecordedCase] = []
     for each in found:
         own = earlier.select(each.case) if each.case else earlier.select_others(names)
         is_equal = bool(own) and bool(each.lines) and are_equal_runs(own, each.lines)
-        kept.append(replace(each, lines=tuple(own)) if is_equal else each)
+        lines = own if is_equal else mark_lines(each.lines, marks)
+        kept.append(replace(each, lines=tuple(lines)))
     return tuple(kept)
-
-
-def _mark_replayed(
-    kept: Sequence[RecordedCase], found: Sequence[RecordedCase]
-) -> tuple[RecordedCase, ...]:
-    """Mark the lines that differ from the earlier ones as those of a replay.
-
-    Args:
-        kept: the cases, with their earlier lines where these are equal.
-        found: the same cases as replayed.
-    """
-    marks = {semconv.REPLAYED: "true"}
-    return tuple(
-        replace(each, lines=mark_lines(each.lines, marks)) if each is own else each
-        for each, own in zip(kept, found, strict=True)
-    )
 
 
 def _show_recording(
