@@ -20,7 +20,9 @@ T = TypeVar("T")
 # What the answer of a case is: what the model answered, or what the command printed.
 AnswerSource: TypeAlias = Literal["model", "stdout"]
 ANSWER_SOURCES: Final[tuple[AnswerSource, ...]] = ("model", "stdout")
-WHEN_RECORDED: Final = "when it was recorded"
+# How the description of a changed output ends, after what is printed, which may be any text.
+_WHEN_RECORDED: Final = "when it was recorded"
+_NOT_ANY_MORE: Final = f"{_WHEN_RECORDED}, and does not any more"
 MAX_PRINTED_BYTES: Final = 1024**2
 MAX_SHOWN: Final = 80
 # Of the words before a difference.
@@ -97,9 +99,14 @@ def describe_changed_output(printed: str, recorded: str, answers: Sequence[str])
         return ""
     found, expected = show_difference(added, removed)
     if not added:
-        return f"{OTHER_OUTPUT} `{expected}` {WHEN_RECORDED}, and does not any more"
+        return f"{OTHER_OUTPUT} `{expected}` {_NOT_ANY_MORE}"
     then = f"`{expected}`" if removed else "nothing in its place"
-    return f"{OTHER_OUTPUT} `{found}`, and {then} {WHEN_RECORDED}"
+    return f"{OTHER_OUTPUT} `{found}`, and {then} {_WHEN_RECORDED}"
+
+
+def is_changed_output(warning: str) -> bool:
+    """Return whether a warning is one of ``describe_changed_output``."""
+    return warning.startswith(OTHER_OUTPUT) and warning.endswith((_WHEN_RECORDED, _NOT_ANY_MORE))
 
 
 def _find_added(lines: Sequence[str], others: Sequence[str], known: str) -> str:

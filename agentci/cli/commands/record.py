@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -30,7 +30,7 @@ from agentci.model.result import EXIT_INVALID_INPUT
 from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY
 from agentci.model.values import COMMAND_LINE, Place, Problem, hint_at_show, replace
 from agentci.record.otlp_receiver import TOO_MANY_SPANS
-from agentci.record.printed_answer import WHEN_RECORDED, AnswerSource
+from agentci.record.printed_answer import AnswerSource, is_changed_output
 from agentci.record.recorded_case import (
     OWN_ID_HINT,
     RecordCase,
@@ -650,14 +650,14 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
 def _find_other_values(found: Sequence[RecordedCase]) -> Iterator[Problem]:
     """Yield the first warning of each kind about answers and arguments, with the other cases."""
     listed = [(each.case, text) for each in found for text in each.warnings]
-    hints = (
-        (PRINTED_KEY, KEY_HINT),
-        (WHEN_RECORDED, CHANGED_HINT),
-        (OTHER_OUTPUT, ANSWER_HINT),
-        (OTHER_TELEMETRY, None),
+    hints: tuple[tuple[Callable[[str], bool], str | None], ...] = (
+        (lambda text: text.startswith(PRINTED_KEY), KEY_HINT),
+        (is_changed_output, CHANGED_HINT),
+        (lambda text: text.startswith(OTHER_OUTPUT), ANSWER_HINT),
+        (lambda text: text.startswith(OTHER_TELEMETRY), None),
     )
-    for words, hint in hints:
-        warned = [(case, text) for case, text in listed if words in text]
+    for is_kind, hint in hints:
+        warned = [(case, text) for case, text in listed if is_kind(text)]
         listed = [each for each in listed if each not in warned]
         if warned:
             case, text = warned[0]

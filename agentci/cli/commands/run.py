@@ -307,7 +307,7 @@ def _make_report(
 def _choose_prices(suite: Suite) -> PriceList:
     """Return the prices of the config's ``max_cost`` checks if all have the same, else its own."""
     if any(each.identity.type == "check" for each in suite.evaluators):
-        from agentci.evaluators.checks.registry import find_common_prices  # noqa: PLC0415 (likewise)
+        from agentci.evaluators.checks.registry import find_common_prices  # noqa: PLC0415 (only with checks)
 
         if prices := find_common_prices(suite.evaluators):
             return prices
