@@ -15,9 +15,10 @@ import stat
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from io import FileIO
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from msgspec import Struct
@@ -68,9 +69,10 @@ class _Limits:
 
     def end(self) -> None:
         """End what ``start`` has started."""
+        self._is_armed = False
         self._depth -= 1
         if not self._depth:
-            # First of all: there may be no memory left for anything else.
+            # At once: there may be no memory left for anything else.
             with suppress(OSError, ValueError):
                 _, hard = resource.getrlimit(resource.RLIMIT_DATA)
                 resource.setrlimit(resource.RLIMIT_DATA, (self._soft_limit, hard))
@@ -82,16 +84,22 @@ class _Limits:
         """Raise the limits for ``size`` more bytes of the current input."""
         if self._depth:
             seconds = self.factor * SECONDS_PER_BYTE * size
-            self._outer = [left + seconds for left in self._outer]
-            self._arm(self._disarm() + seconds)
+            left = self._disarm()
+            self._outer = [each + seconds for each in self._outer]
             soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
             if soft != resource.RLIM_INFINITY:
                 self._set_memory(soft + int(self.factor * MEMORY_PER_BYTE * size))
+            self._arm(left + seconds)
 
-    def handle_signal(self, *_: object) -> None:
+    def handle_signal(self, _: int, frame: FrameType | None) -> None:
         """Handle the signal of the timer."""
-        if self._is_armed:
-            raise _TimeLimitReached
+        if not self._is_armed:
+            return
+        if frame is not None and frame.f_code.co_filename == _THIS_MODULE:
+            # Limits may be starting or ending, where nothing would catch it: signal again later.
+            signal.setitimer(signal.ITIMER_PROF, 1e-3)
+            return
+        raise _TimeLimitReached
 
     def _arm(self, seconds: float) -> None:
         self._is_armed = True
@@ -124,6 +132,7 @@ def _measure_data_bytes() -> int:
 
 
 _LIMITS: Final = _Limits()
+_THIS_MODULE: Final = _Limits.handle_signal.__code__.co_filename
 
 
 def enable_input_limits(environ: Mapping[str, str]) -> None:
@@ -145,8 +154,41 @@ def enable_input_limits(environ: Mapping[str, str]) -> None:
     _LIMITS.factor = factor
 
 
-@contextmanager
-def limit_input(name: str, *, size: int = 0) -> Iterator[None]:
+class _InputLimits:
+    """Limits on the processor time and the memory for reading one input, as a context manager.
+
+    A class, as a signal between the frames of a generator and its caller would reach neither.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        self._name = name
+        self._size = size
+        self._is_limited = False
+
+    def __enter__(self) -> None:
+        if _LIMITS.factor and threading.current_thread() is threading.main_thread():
+            self._is_limited = True
+            _LIMITS.start()
+            _LIMITS.add(self._size)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        if self._is_limited:
+            _LIMITS.end()
+        hint: str | None = f"make it smaller, or raise the limits with {FACTOR_VARIABLE}=4"
+        if isinstance(error, _TimeLimitReached):
+            message = "reading this file and what it names takes too much processor time"
+        elif isinstance(error, MemoryError):
+            message = "reading this file and what it names takes too much memory"
+        elif isinstance(error, RecursionError):
+            message, hint = "the file is nested too deeply to be read", None
+        else:
+            return
+        raise InputError.from_message(message, place=Place(file=self._name), hint=hint) from None
+
+
+def limit_input(name: str, *, size: int = 0) -> AbstractContextManager[None]:
     """Limit the processor time and the memory for reading one input.
 
     The files that are read inside raise the limits, see ``add_input_size``.
@@ -158,28 +200,7 @@ def limit_input(name: str, *, size: int = 0) -> Iterator[None]:
     Raises:
         InputError: a limit is reached, or Python cannot handle the nesting of the input.
     """
-    place, hint = Place(file=name), f"make it smaller, or raise the limits with {FACTOR_VARIABLE}=4"
-    is_limited = _LIMITS.factor and threading.current_thread() is threading.main_thread()
-    try:
-        if not is_limited:
-            yield
-            return
-        try:
-            _LIMITS.start()
-            _LIMITS.add(size)
-            yield
-        finally:
-            _LIMITS.end()
-    except _TimeLimitReached:
-        message = "reading this file and what it names takes too much processor time"
-        raise InputError.from_message(message, place=place, hint=hint) from None
-    except MemoryError:
-        message = "reading this file and what it names takes too much memory"
-        raise InputError.from_message(message, place=place, hint=hint) from None
-    except RecursionError:
-        raise InputError.from_message(
-            "the file is nested too deeply to be read", place=place
-        ) from None
+    return _InputLimits(name, size)
 
 
 def add_input_size(size: int) -> None:

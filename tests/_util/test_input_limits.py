@@ -74,6 +74,21 @@ show(swallow)
     assert _run(program, "0.002") == TOO_SLOW
 
 
+def test_limit_reached_while_reading_fails_does_not_escape() -> None:
+    # The signal arrives inside max(), and can only be handled when the block has been left.
+    program = """
+from itertools import chain
+for _ in range(3):
+    try:
+        with limit_input("a.json"):
+            max(chain(range(10**7), [""]))
+    except TypeError:
+        print("TypeError")
+print(seconds_left())
+"""
+    assert _run(program, "0.0001") == "TypeError\nTypeError\nTypeError\n0.0\n"
+
+
 def test_waiting_takes_no_processor_time() -> None:
     assert _run("show(lambda: time.sleep(0.5))", "0.002") == "read\n"
 
