@@ -23,7 +23,7 @@ cat > "$venv/bin/agentci" << SCRIPT
 '''exec' "$(cd "$venv" && pwd)/bin/python" "\$0" "\$@"
 ' '''
 import sys
-from agentci.cli.main import main
+from agentci.__main__ import main
 sys.exit(main())
 SCRIPT
 chmod +x "$venv/bin/agentci"
