@@ -267,6 +267,8 @@ def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Probl
     if "unexpected end of stream" in what and error.context_mark is not None:
         # The position of the unclosed quote is more useful than the end of the file.
         mark = error.context_mark
+    if bracket := _find_open_bracket(what, text, file):
+        return bracket
     if tab := _find_indentation_tab(text, mark.line):
         return Problem(
             message="the line is indented with a tab, which YAML does not allow",
@@ -277,6 +279,31 @@ def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Probl
         message=f"invalid YAML: {what}{_format_context(error, mark)}",
         place=Place(file=file, line=mark.line + 1, column=mark.column + 1),
         hint=next((hint for words, hint in _SYNTAX_HINTS.items() if words in what), None),
+    )
+
+
+def _find_open_bracket(what: str, text: str, file: str) -> Problem | None:
+    """Describe the innermost bracket that is not closed, if that may be the error."""
+    if "expected" not in what:
+        return None
+    opened: list[tuple[yaml.Mark, str, str]] = []
+    try:
+        for token in yaml.scan(text, Loader=_LOADER):
+            if isinstance(token, yaml.FlowSequenceStartToken):
+                opened.append((token.start_mark, "[", "]"))
+            elif isinstance(token, yaml.FlowMappingStartToken):
+                opened.append((token.start_mark, "{", "}"))
+            elif opened and isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
+                opened.pop()
+    except yaml.YAMLError:
+        return None
+    if not opened:
+        return None
+    mark, opening, closing = opened[-1]
+    return Problem(
+        message=f"invalid YAML: `{opening}` is not closed",
+        place=Place(file=file, line=mark.line + 1, column=mark.column + 1),
+        hint=f"add `{closing}`",
     )
 
 

@@ -148,6 +148,18 @@ class TestLimits:
 
 
 class TestMalformedFiles:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("traces: [\n", "a.yaml:1:9: invalid YAML: `[` is not closed (add `]`)"),
+            ("é: [x\nchecks: 1\n", "a.yaml:1:4: invalid YAML: `[` is not closed (add `]`)"),
+            ("a: [b, {c: d]\n\n", "a.yaml:1:4: invalid YAML: `[` is not closed (add `]`)"),
+            ("a: [b, {c: [d]\n", "a.yaml:1:8: invalid YAML: `{` is not closed (add `}`)"),
+        ],
+    )
+    def test_bracket_that_is_not_closed_is_the_place(self, text: str, expected: str) -> None:
+        assert [str(each) for each in _problems(text)] == [expected]
+
     @given(st.binary(max_size=60))
     def test_any_bytes_are_read_or_rejected_with_place(self, data: bytes) -> None:
         problems, document = _try_read(data)

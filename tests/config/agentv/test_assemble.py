@@ -237,7 +237,7 @@ class TestCaseFiles:
         ("text", "message"),
         [
             ("tests: [{}]", "c.yaml:1:1: a file of cases must be a list (pass eval files"),
-            ("- [", "c.yaml:2:1: invalid YAML"),
+            ("- [", "c.yaml:1:3: invalid YAML: `[` is not closed"),
             ("", "c.yaml:1: the file is empty"),
             ("- {id: y, id: y, input: q}", "c.yaml:1:11: "),
         ],
