@@ -48,6 +48,8 @@ MAYBE_LOOSER: Final = "the policy was edited, and may be looser than the base's"
 SWITCHES: Final = ("gate.on_loosened", "gate.policy")
 # First word of the names of lower limits of checks.
 LOWER_LIMIT: Final = "min"
+# Last word of the name of a limit on the calls of all tools.
+OF_ALL_TOOLS: Final = "*"
 NOT_SET: Final = "not set"
 ADVISORY: Final = "advisory"
 BY_QUESTION: Final = "found by the question"
@@ -513,7 +515,8 @@ def _compare_limits(before: EvaluatorSettings, after: EvaluatorSettings) -> Iter
         other = after.limits.get(name)
         is_lower_limit = name.split(" ")[0] == LOWER_LIMIT
         if other is None or (other < own if is_lower_limit else other > own):
-            subject, write = _LIMITS_WITH_UNIT.get(name, (name, _format_values))
+            shown = name.removesuffix(f" {OF_ALL_TOOLS}")
+            subject, write = _LIMITS_WITH_UNIT.get(name, (shown, _format_values))
             values = (write(own, own)[0], NOT_SET) if other is None else write(own, other)
             yield "loosened", f"{subject} of {before.name}", *values
 

@@ -44,6 +44,12 @@ def changes(folder: Path, before: str, after: str) -> list[str]:
             ["max input of max_tokens: 4 → not set"],
         ),
         ("max_cost: 0.05", "max_cost: $0.06", ["max of max_cost: $0.05 → $0.06"]),
+        ("max_tool_calls: 30", "max_tool_calls: 40", ["max of max_tool_calls: 30 → 40"]),
+        (
+            "max_tool_calls: {find: 3}",
+            "max_tool_calls: {find: 4}",
+            ["max find of max_tool_calls: 3 → 4"],
+        ),
         ("max_words: {min: 5}", "max_words: {min: 4}", ["min of max_words: 5 → 4"]),
         ("max_words: {min: 5}", "max_words: {min: 6}", []),
         (
