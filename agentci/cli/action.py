@@ -276,7 +276,6 @@ def _record_in_step(
     """
     from agentci.cli.commands.record import (  # noqa: PLC0415 (rarely used)
         RecordOptions,
-        find_placeholder,
         make_recording,
     )
 
@@ -290,7 +289,6 @@ def _record_in_step(
         is_injected=inputs.is_injected,
         timeout=inputs.timeout,
         answer=inputs.answer,
-        place=find_placeholder(session.workflow.context.workflow_path, session.services.workspace),
     )
     own = {
         name: value

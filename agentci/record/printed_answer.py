@@ -10,6 +10,7 @@ from typing import IO, Final, Literal, TypeAlias, TypeVar
 
 from agentci._util.text.escape import remove_control
 from agentci._util.text.json_text import dumps_compact
+from agentci._util.text.patterns import TEMPORARY_PATH, UUID
 from agentci._util.text.secrets import REMOVED_KEY
 from agentci._util.text.truncate import short
 from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY, ToolCall
@@ -43,9 +44,9 @@ _LINK_TARGET: Final = re.compile(r"\]\([^)\s]*\)")
 _FENCE: Final = re.compile(r"^\s*```.*$", re.MULTILINE)
 # What differs from run to run: ids, addresses, times, durations, temporary files.
 _VOLATILE: Final = re.compile(
-    r"""[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b0x[0-9a-f]+|\b(?=[a-z]*\d)[0-9a-f]{8,}\b"""
+    rf"""{UUID}|{TEMPORARY_PATH}|\b0x[0-9a-f]+|\b(?=[a-z]*\d)[0-9a-f]{{8,}}\b"""
     r"""|\b\d{4}-\d\d-\d\d(?!\d)|(?<!\d)\d\d?:\d\d(?::\d\d(?:\.\d+)?)?\b"""
-    r"""|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds?|minutes?)\b|/(?:tmp|var/folders)/[^\s'"`]+""",
+    r"""|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds?|minutes?)\b""",
     re.IGNORECASE,
 )
 _BORDER: Final = re.compile(r"[\u2500-\u257f|]")

@@ -6,6 +6,7 @@ from typing import Final
 
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_criterion, format_score
+from agentci._util.text.patterns import TEMPORARY_PATH, UUID
 from agentci.model.case import CaseSummary, DialogueTurn
 from agentci.model.result import CheckResult
 from agentci.reports import tool_calls
@@ -83,8 +84,8 @@ def join_error_lines(reason: str) -> str:
 
 # Ids of spans and traces, UUIDs, temporary files, and words with the digits of an order number.
 _CASE_VALUE: Final = re.compile(
-    r"(?<=span )[0-9a-f]{16}\b|\b[0-9a-f]{32}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
-    r"|(?:/tmp|/var/folders)/[^\s'\"`:,;)]+|(?<![\w-])(?=[\w-]{0,40}\d{4})[\w-]+"
+    rf"(?<=span )[0-9a-f]{{16}}\b|\b[0-9a-f]{{32}}\b|{UUID}|{TEMPORARY_PATH}"
+    r"|(?<![\w-])(?=[\w-]{0,40}\d{4})[\w-]+"
 )
 _WORD_WITH_DIGIT: Final = re.compile(r"(?<![\w-])(?=[\w-]{0,40}\d)[\w-]{3,}")
 # An id without these may be a word of the reason.

@@ -418,6 +418,13 @@ def test_errors_that_differ_only_in_ids_of_spans_are_joined() -> None:
     assert "2 cases: c0, c1: the turn (span \u2026) ended with an error" in annotated(report)
 
 
+def test_errors_that_differ_only_in_uuids_and_temporary_files_are_joined() -> None:
+    reason = "no row id_{0}0000000-0000-4000-8000-000000000000 in /tmp/run-{0}.db: exit code 3"
+    results = [make_result("errored", case=f"c{n}", reason=reason.format(n)) for n in range(2)]
+    [(_, _, joined)] = group_by_reason(results)
+    assert joined == "no row \u2026 in \u2026: exit code 3"
+
+
 def test_crashes_on_the_same_line_are_joined_whatever_they_say_about_the_case() -> None:
     def crash(line: int, exception: str) -> str:
         frames = f'  File "amounts.py", line {line}, in <module>\n    parse(text)\n'

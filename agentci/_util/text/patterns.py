@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Protocol
+from typing import Final, Protocol
 
 from agentci._util.text.escape import replace_surrogates
 from agentci.errors import InputError
+
+# What differs from run to run in a text: a UUID, also after `_`, and the path of a temporary file.
+UUID: Final = r"(?<![0-9a-fA-F])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F])"
+TEMPORARY_PATH: Final = r"(?:/tmp|/var/folders)/[^\s'\"`:,;)]+"
 
 
 def matches_any(patterns: Sequence[str], name: str) -> bool:

@@ -131,7 +131,6 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
         timeout: seconds after which a case is stopped, or ``none``; empty for the default.
         answer: what the answer of a case is; None for that of the model, with a warning if the
             command prints another, or as it was recorded before a replay.
-        place: of the command in a workflow; None if it is not known.
     """
 
     command: tuple[str, ...]
@@ -145,7 +144,6 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
     replay: ReplayMode | None = None
     timeout: str = ""
     answer: AnswerSource | None = None
-    place: Place | None = None
 
 
 class Recording(Struct, frozen=True, kw_only=True):
@@ -231,7 +229,7 @@ def _make_recording(
     services = session.services
     workspace, interruption = services.workspace, services.interruption
     redactor = RecordingRedactor(services.variables.redactor, options.redact)
-    _check_command(options)
+    _check_command(options, session)
     cases = _find_cases(options, workspace)
     name = workspace.display_path(path.path)
     folder = _find_requests_folder(options, workspace)
@@ -310,7 +308,7 @@ def _find_answer_sources(
     return {case.id: options.answer for case in cases}
 
 
-def _check_command(options: RecordOptions) -> None:
+def _check_command(options: RecordOptions, session: Session) -> None:
     """Check that there is a command, and an input for its ``{input}``.
 
     Raises:
@@ -322,7 +320,8 @@ def _check_command(options: RecordOptions) -> None:
     if COMMAND_PLACEHOLDER in options.command:
         message = f"{COMMAND_PLACEHOLDER} is not a command"
         hint = f"replace {COMMAND_PLACEHOLDER} by the command that runs your agent"
-        raise InputError.from_message(message, place=options.place, hint=hint)
+        place = find_placeholder(session.workflow.context.workflow_path, session.services.workspace)
+        raise InputError.from_message(message, place=place, hint=hint)
     if options.command[0].startswith("-"):
         message = f"the command begins with the option `{options.command[0]}`"
         raise InputError.from_message(message, hint="write options of `record` before `--`")

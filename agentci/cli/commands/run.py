@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from agentci.github.baseline.compare import BaselineResults
     from agentci.github.baseline.policy import PolicyCheck
 
-CHECKS_OF_TIMES: Final = frozenset({"max_latency", "max_duration"})
 MAX_SELECTED: Final = 5
 
 
@@ -408,12 +407,13 @@ def _make_left_problem(names: Sequence[str], folder: str) -> Problem:
 def _find_recorded_times(plan: Plan) -> Iterable[Problem]:
     """Warn of checks that a slower agent passes, as a replay keeps the times of its recording."""
     from agentci.evaluators.checks.check import CheckEvaluator  # noqa: PLC0415 (few runs need it)
+    from agentci.evaluators.checks.limits import MaxDuration, MaxLatency  # noqa: PLC0415 (likewise)
 
     found = {
         check.evaluator.identity.name: check.evaluator.identity.place
         for check in plan.checks
         if isinstance(check.evaluator, CheckEvaluator)
-        and check.evaluator.entry["check"] in CHECKS_OF_TIMES
+        and isinstance(check.evaluator.compiled, MaxDuration | MaxLatency)
     }
     for name, place in found.items():
         message = f"{name} checks the recorded times: a replay does not measure the agent's"
