@@ -171,7 +171,7 @@ class RecordingWriter:
 
     A recording that fails leaves an older file unchanged. Its lines are written to another file,
     which ``agentci run`` reads instead until a later recording succeeds. The file is locked until
-    the recording ends, see ``is_being_recorded``.
+    it is closed, see ``is_being_recorded``.
 
     Args:
         part: the only cases that are recorded; the others of the file stay. None for all.
@@ -255,9 +255,12 @@ class RecordingWriter:
         elif lines:
             self._write_failed(lines)
             outcome = "failed"
+        return outcome
+
+    def close(self) -> None:
+        """End the recording, also one that failed: its file is no longer locked."""
         if self._locked is not None:
             self._locked.close()
-        return outcome
 
     def _write_failed(self, lines: Sequence[str]) -> None:
         """Write the lines of a failed recording, which are read instead of the file."""

@@ -342,14 +342,18 @@ def _find_failed_recording(path: ResolvedPath, workspace: Workspace) -> Resolved
 
 
 def find_failed_problems(files: Sequence[ResolvedPath], workspace: Workspace) -> Iterator[Problem]:
-    """Warn about files whose last recording failed, which is evaluated instead."""
+    """Warn about files whose last recording failed, which is evaluated in their place."""
     for each in files:
         failed = name_failed_recording(each.path)
-        if os.path.lexists(failed):
+        if os.path.lexists(failed) and os.path.lexists(each.path):
+            name = workspace.display_path(failed)
             yield Problem(
-                message="the last recording failed, and `agentci run` evaluates it instead",
+                message=(
+                    "the last recording of this file failed: `agentci run` reports its errors from "
+                    f"{name}, and does not evaluate the earlier recording"
+                ),
                 place=Place(file=workspace.display_path(each.path)),
-                hint=f"record again, or remove {workspace.display_path(failed)}",
+                hint=f"correct them and record again, or delete {name} to evaluate the earlier one",
                 severity="warning",
             )
 

@@ -159,6 +159,7 @@ def test_recording_is_locked_until_it_is_complete(folder: Path) -> None:
     writer.add(["{}"], has_runs=True, is_complete=True)
     assert is_being_recorded(path)
     writer.finish(["{}", "{}"], has_runs=True, is_complete=[True, True])
+    writer.close()
     assert not is_being_recorded(path)
     assert not is_being_recorded(folder / "missing")
 
@@ -174,6 +175,7 @@ def test_recording_is_evaluated_once_it_is_complete(folder: Path, watching: _Wat
     (folder / "evaluators/helper.py").write_text("SCORE = 0.75\n")
     writer.add([second], has_runs=True, is_complete=True)
     writer.finish([first, second], has_runs=True, is_complete=[True, True])
+    writer.close()
     assert "Quality gate passed: 2 checks passed" in watching.wait_for_run(2)
 
 

@@ -374,8 +374,9 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
         assert git(gated, "status", "--porcelain", "traces") == ""
     assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
     warning = (
-        f"{OUT}:1: warning: the last recording failed, and `agentci run` evaluates it instead; "
-        f"record again, or remove {FAILED}\n"
+        f"{OUT}:1: warning: the last recording of this file failed: `agentci run` reports its "
+        f"errors from {FAILED}, and does not evaluate the earlier recording; correct them and "
+        f"record again, or delete {FAILED} to evaluate the earlier one\n"
     )
     ran = run_agentci(["run"], cwd=gated)
     assert warning in ran.out
@@ -389,7 +390,6 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
     assert git(gated, "status", "--porcelain", "traces") == ""
 
 
-@pytest.mark.parametrize("is_whole", [True, False])
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -401,39 +401,43 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
         ((*OPTIONS, "--"), "no command to record"),
     ],
 )
-def test_recording_that_cannot_be_made_fails_the_gate_until_one_succeeds(
-    gated: Path, arguments: Sequence[str], reason: str, is_whole: bool
+@pytest.mark.parametrize("is_failed", [False, True])
+def test_invalid_input_leaves_the_recording_and_an_earlier_failure(
+    gated: Path, arguments: Sequence[str], reason: str, is_failed: bool
 ) -> None:
-    before = (gated / OUT).read_text()
+    if is_failed:
+        cases = (gated / "cases.yaml").read_text()
+        write_cases(gated / "cases.yaml", [CASES[0], ("b", "Another")])
+        assert replay(gated, "chat", options=OPTIONS).code == 3
+        (gated / "cases.yaml").write_text(cases)
+    before = {path: path.read_bytes() for path in gated.rglob("*") if path.is_file()}
     ran = run_agentci(["record", *arguments], cwd=gated)
     assert ran.code == 2
     assert ran.problems[0].message.startswith(reason)
-    assert (gated / OUT).read_text() == before
+    assert {path: path.read_bytes() for path in gated.rglob("*") if path.is_file()} == before
+    assert find_statuses(gated)[1]["a"] == "passed"
+
+
+def test_recording_that_ends_after_its_first_case_fails_the_gate_until_one_succeeds(
+    gated: Path, model: MockModel
+) -> None:
+    # The arguments of `b` are too long for the system, so that its command cannot be started.
+    write_cases(gated / "cases.yaml", [CASES[0], ("b", "x" * 90_000)])
+    ran = record(gated, model, "chat", "{input}{input}", options=OPTIONS)
+    assert (ran.code, ran.problems[0].message.partition(" `")[0]) == (2, "cannot start")
+    write_cases(gated / "cases.yaml", CASES)
     assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
     found = run_agentci(["run"], cwd=gated).results["results"][0]["reason"]
-    assert found.startswith(f"The last recording failed: {reason}")
+    assert found.startswith("The last recording failed: cannot start `")
     assert found.endswith(f"; record again; {SEE_FAILED}")
-    options = OPTIONS if is_whole else (*OPTIONS, "--case", "a")
-    assert replay(gated, "chat", options=options).code == 0
+    assert record(gated, model, "chat", options=OPTIONS).code == 0
     assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
     assert not (gated / FAILED).parent.exists()
-
-
-def test_recording_that_cannot_be_made_hides_no_earlier_failure(gated: Path) -> None:
-    write_cases(gated / "cases.yaml", [CASES[0], ("b", "Another")])
-    assert replay(gated, "chat", options=OPTIONS).code == 3
-    failed = (gated / FAILED).read_text()
-    ran = run_agentci(["record", "--replay", *OPTIONS, "--", "no-such-program"], cwd=gated)
-    assert (ran.code, (gated / FAILED).read_text()) == (2, failed)
-    assert replay(gated, "chat", options=(*OPTIONS, "--case", "a")).code == 0
-    assert find_statuses(gated) == (3, {"a": "passed", "b": "errored"})
 
 
 @pytest.mark.parametrize(
     ("command", "options", "statuses"),
     [
-        (("no-such-program",), OPTIONS, {"a": "errored", "b": "errored"}),
-        (("no-such-program",), (), {"run": "errored"}),
         ((sys.executable, "missing.py"), OPTIONS, {"a": "errored", "b": "errored"}),
     ],
 )
@@ -443,7 +447,7 @@ def test_first_recording_that_fails_is_reported(
     write_cases(tmp_path / "cases.yaml", CASES)
     config = "traces: traces/*.jsonl\nchecks: [{no_secrets: true}]\n"
     (tmp_path / "agentci.yaml").write_text(config)
-    assert run_agentci(["record", *options, "--", *command], cwd=tmp_path).code in (2, 3)
+    assert run_agentci(["record", *options, "--", *command], cwd=tmp_path).code == 3
     assert find_statuses(tmp_path) == (3, statuses)
     assert not (tmp_path / OUT).exists()
 

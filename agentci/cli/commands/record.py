@@ -4,7 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -182,7 +182,10 @@ def make_recording(
     *,
     shares_terminal: bool = True,
 ) -> Recording:
-    """Run the command, write its recording and show it; one that fails is noted for `agentci run`.
+    """Run the command, write its recording and show it.
+
+    One that ends with an error after its first case is noted for `agentci run`; an earlier one
+    leaves everything as it was.
 
     Args:
         shares_terminal: whether a single command without an input keeps stdin and the terminal.
@@ -192,20 +195,31 @@ def make_recording(
     """
     workspace = session.services.workspace
     path = find_recording_path(options.out, workspace)
-    known = session.services.variables.redactor
     try:
         return _make_recording(options, environ, session, path, shares_terminal=shares_terminal)
+    except InputError as error:
+        name = workspace.display_path(path.path)
+        return Recording(file=name, problems=error.problems, exit_code=EXIT_INVALID_INPUT)
+
+
+@contextmanager
+def _noting_failure(
+    order: RecordOrder, ended: Sequence[str], path: ResolvedPath, workspace: Workspace
+) -> Iterator[None]:
+    """Note for `agentci run` that a recording failed, except for invalid input before a case ended.
+
+    Args:
+        ended: cases that have.
+        path: of the recording.
+    """
+    try:
+        yield
     except Exception as error:
         problems = error.problems if isinstance(error, InputError) else ()
-        reason = _describe_problems(problems) or "it ended with a bug of agentci"
-        cases: Sequence[RecordCase] = (NO_CASE,)
-        with suppress(InputError):
-            cases = _find_cases(options, workspace)
-        note_failed_recording(path, reason, cases, workspace, RecordingRedactor(known))
-        if not problems:
-            raise
-        name = workspace.display_path(path.path)
-        return Recording(file=name, problems=problems, exit_code=EXIT_INVALID_INPUT)
+        if ended or not problems:
+            reason = _describe_problems(problems) or "it ended with a bug of agentci"
+            note_failed_recording(path, reason, order.cases, workspace, order.redactor)
+        raise
 
 
 def _describe_problems(problems: Sequence[Problem]) -> str:
@@ -228,7 +242,6 @@ def _make_recording(
 ) -> Recording:
     services = session.services
     workspace, interruption = services.workspace, services.interruption
-    redactor = RecordingRedactor(services.variables.redactor, options.redact)
     _check_command(options, session)
     cases = _find_cases(options, workspace)
     name = workspace.display_path(path.path)
@@ -242,8 +255,10 @@ def _make_recording(
         needs_all=options.replay is not None,
         earlier=earlier,
     )
+    ended: list[str] = []
 
     def keep(found: RecordedCase) -> None:
+        ended.append(found.case)
         writer.add(found.lines, has_runs=bool(found.source), is_complete=found.is_complete)
         if options.replay is None and found.requests:
             # Those of a complete run stay, so that it can be replayed.
@@ -256,7 +271,7 @@ def _make_recording(
         cases=cases,
         jobs=options.jobs,
         environ=environ,
-        redactor=redactor,
+        redactor=RecordingRedactor(services.variables.redactor, options.redact),
         recorded=recorded,
         answers=_find_answer_sources(options, cases, earlier),
         fallback=options.replay == "fallback",
@@ -267,15 +282,16 @@ def _make_recording(
         is_stopped=interruption.is_requested,
         timeout=_parse_timeout(options.timeout, has_cases=bool(options.cases)),
     )
-    found = record(order)
-    if options.replay is not None:
-        found = _keep_equal_runs(found, earlier)
-    lines = [line for each in found for line in each.lines]
-    outcome = writer.finish(
-        lines,
-        has_runs=any(each.source for each in found),
-        is_complete=[each.is_complete for each in found if each.lines],
-    )
+    with closing(writer), _noting_failure(order, ended, path, workspace):
+        found = record(order)
+        if options.replay is not None:
+            found = _keep_equal_runs(found, earlier)
+        lines = [line for each in found for line in each.lines]
+        outcome = writer.finish(
+            lines,
+            has_runs=any(each.source for each in found),
+            is_complete=[each.is_complete for each in found if each.lines],
+        )
     is_whole = outcome == "written" and not options.case_ids
     if options.replay is None and any(each.requests for each in found) and is_whole:
         remove_other_cases(folder, [each.case for each in found])
