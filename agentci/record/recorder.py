@@ -6,7 +6,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from msgspec import Struct
 from agentci._util.text.format import format_count, format_duration, format_number
 from agentci._util.text.truncate import short
 from agentci.execution.user_command import UserCommand, make_transient_folder
-from agentci.model.values import replace
+from agentci.model.values import Json, replace
 from agentci.record import injected
 from agentci.record.apis import other_requests
 from agentci.record.apis.registry import find_unrecorded_service
@@ -100,6 +100,8 @@ MAX_LAST_LINE: Final = 200
 POLL_SECONDS: Final = 0.1
 PROGRESS_SECONDS: Final = 30.0
 OUTPUT_TAIL_BYTES: Final = 4096
+# Ends the reason of a case whose recording has model calls.
+NONE_MADE: Final = "the agent made none"
 NO_CASE: Final = RecordCase(id="", input=None, is_named=False)
 
 
@@ -177,6 +179,9 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         other_requests: requests that call no model, by method and path.
         requests: content of the file with its requests and responses; empty if there are none.
         misses: requests that were not in the earlier recording.
+        answered: number of model calls that were answered from that recording.
+        forwarded: number of model calls of a replay that went to a model.
+        open_call: the tool that the model called last, if no result was sent; empty if it was.
         failure: response of a service to the last failed call.
         injection_errors: of injected code; they do not stop the agent.
         unrecorded: the service that the agent seems to use, which the proxy does not record.
@@ -202,6 +207,9 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     other_requests: tuple[str, ...] = ()
     requests: str = ""
     misses: tuple[str, ...] = ()
+    answered: int = 0
+    forwarded: int = 0
+    open_call: str = ""
     failure: str = ""
     injection_errors: tuple[str, ...] = ()
     unrecorded: str = ""
@@ -492,7 +500,6 @@ class _Recorder:
         """
         parsed = list(parse_exchanges(self._log.list_exchanges(case.id)))
         exchanges = [one for one in parsed if one.api is not other_requests]
-        others = [one for one in parsed if one.api is other_requests]
         seed = self._seed + case.id.encode("utf-8", "surrogateescape")
         run = blake2b(seed, digest_size=8).hexdigest()
         stamp = CaseStamp(id=case.id, is_eval_case=case.is_named, input=case.input, run=run)
@@ -504,7 +511,7 @@ class _Recorder:
             exported=self._exported.list_lines(stamp, redact),
             injected=self._injected.list_lines(stamp, redact),
         )
-        summary = choice.summary
+        summary = self._explain_inactivity(choice.summary, case.id, end)
         if choice.source != PROXY and self._has_refused_spans(case.id):
             summary = replace(summary, missing=TOO_MANY_SPANS)
         requests = select_requests(parsed, redact)
@@ -513,7 +520,8 @@ class _Recorder:
         lines = () if misses else choice.lines
         failure = self._describe_failure(failed[-1]) if failed else ""
         reason = next(iter(misses), "")
-        reason = reason or _find_incomplete_reason(case, end, output, summary, failure)
+        open_call = _describe_open_call(exchanges)
+        reason = reason or _find_incomplete_reason(case, end, output, summary, failure, open_call)
         lines, missing, warnings = self._choose_answer(
             case.id, lines, printed, None if reason else choice
         )
@@ -534,9 +542,14 @@ class _Recorder:
             reason=choice.reason,
             end=end,
             model_calls=len(exchanges),
-            other_requests=tuple(dict.fromkeys(f"{o.method} {o.path}" for o in others)),
+            other_requests=tuple(
+                dict.fromkeys(f"{o.method} {o.path}" for o in parsed if o.api is other_requests)
+            ),
             requests=format_requests(requests, kept) if requests else "",
             misses=misses,
+            answered=self._replay.answered[case.id] if self._replay else 0,
+            forwarded=self._replay.forwarded[case.id] if self._replay else 0,
+            open_call=open_call,
             failure=failure,
             unrecorded=find_unrecorded_service(
                 self._order.environ, self._injected.list_modules(case.id)
@@ -549,6 +562,17 @@ class _Recorder:
             warnings=warnings,
             seconds=seconds,
         )
+
+    def _explain_inactivity(
+        self, summary: TraceSummary, case: str, end: CommandEnd
+    ) -> TraceSummary:
+        """Note that an agent that ended well made none of the model calls of its recording."""
+        recorded = (self._order.recorded or {}).get(make_file_name(case))
+        number = recorded.model_calls if recorded is not None and end.code == 0 else 0
+        if summary.missing != NO_ACTIVITY or not number:
+            return summary
+        calls = format_count(number, "model call")
+        return replace(summary, missing=f"the recording has {calls}, and {NONE_MADE}")
 
     def _has_refused_spans(self, case: str) -> bool:
         return any(one.has_refused_spans(case) for one in (self._exported, self._injected))
@@ -579,7 +603,9 @@ class _Recorder:
             lines = lines if missing else set_printed_answer(lines, (printed or "").strip())
         elif source is None:
             answer = describe_other_answer(printed or "", answers) or choice.other_answer
-            recorded = (self._order.recorded or {}).get(make_file_name(case))
+            forwarded = self._replay.forwarded[case] if self._replay else 0
+            known = {} if forwarded else self._order.recorded or {}
+            recorded = known.get(make_file_name(case))
             if not answer and printed is not None and recorded and recorded.printed is not None:
                 answer = describe_changed_output(printed, recorded.printed, answers)
         key = describe_printed_key(printed or "")
@@ -641,8 +667,38 @@ class _Recorder:
         return replace(found, lines=lines, incomplete=reason)
 
 
+def _describe_open_call(exchanges: Sequence[Exchange]) -> str:
+    """Describe the tool that the model called last: ``called `TOOL```; empty if it called none."""
+    if not exchanges:
+        return ""
+    last = exchanges[-1]
+    calls = [call.name for each in last.reply.messages for call in each.content.calls]
+    offered = {*_list_names(last.body.get("tools"))}
+    unknown = [name for name in calls if offered and name not in offered]
+    name = next(iter(unknown or calls), "")
+    return f"called `{name}`{', which the request does not offer' if unknown else ''}" * bool(name)
+
+
+def _list_names(tools: Json) -> Iterator[str]:
+    """Yield all names in the tools of a request, in the form of any API."""
+    if isinstance(tools, list):
+        for each in tools:
+            yield from _list_names(each)
+    elif isinstance(tools, Mapping):
+        for key, value in tools.items():
+            if key == "name" and isinstance(value, str):
+                yield value
+            elif key != "parameters":
+                yield from _list_names(value)
+
+
 def _find_incomplete_reason(
-    case: RecordCase, end: CommandEnd, output: str, summary: TraceSummary, failure: str
+    case: RecordCase,
+    end: CommandEnd,
+    output: str,
+    summary: TraceSummary,
+    failure: str,
+    open_call: str,
 ) -> str:
     """Return why a case cannot be evaluated; empty if it can.
 
@@ -652,6 +708,7 @@ def _find_incomplete_reason(
     Args:
         output: end of what the command printed.
         failure: what a service answered to the last call that failed.
+        open_call: what the model called last, without a result.
     """
     if end.code is None:
         return "it was interrupted" if case.id else ""
@@ -660,9 +717,10 @@ def _find_incomplete_reason(
     printed = f": {last}" if last else ""
     if ending and summary.missing == NO_ACTIVITY:
         return f"the command {ending} before it called a model{printed}"
-    reasons = [failure or summary.missing] if summary.missing else []
+    after = f" after the model {open_call}" if open_call and not failure else ""
+    reasons = [failure or f"{summary.missing}{'' if ending else after}"] if summary.missing else []
     if ending and (case.id or reasons):
-        reasons.append(f"the command {ending}{printed}")
+        reasons.append(f"the command {ending}{after}{printed}")
     return ", and ".join(reasons)
 
 

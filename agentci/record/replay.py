@@ -15,7 +15,7 @@ from agentci._util.text.truncate import short
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, limit_input, read_file
 from agentci.errors import InputError
 from agentci.model.values import Json, JsonObject, replace
-from agentci.record.apis import gemini
+from agentci.record.apis import gemini, other_requests
 from agentci.record.apis.model_api import ModelApi, parse_body
 from agentci.record.apis.registry import (
     AZURE_PATH,
@@ -90,6 +90,8 @@ class ReplayingProxy:
 
     Attributes:
         misses: these reasons, one per refused request, by case.
+        answered: number of model calls that were answered from the recording, by case.
+        forwarded: number of those that were forwarded, by case.
     """
 
     def __init__(
@@ -107,6 +109,8 @@ class ReplayingProxy:
         self._report = report
         self._lock = threading.Lock()
         self.misses: defaultdict[str, list[str]] = defaultdict(list)
+        self.answered: Counter[str] = Counter()
+        self.forwarded: Counter[str] = Counter()
 
     def respond(self, request: ServerRequest) -> ServerResponse:
         """Answer a request from the recording."""
@@ -120,6 +124,9 @@ class ReplayingProxy:
         with self._lock:
             case = self._cases.get(make_file_name(request.case))
             found = case.take(asked) if case is not None else None
+            if api is not other_requests:
+                self.answered[request.case] += isinstance(found, RecordedRequest)
+                self.forwarded[request.case] += found is None and self._fallback is not None
         if isinstance(found, RepeatedRequest):
             return self._refuse(request.case, api, found.describe())
         if found is not None:
@@ -200,6 +207,12 @@ class ReplayedCase:
         if number >= len(recorded) + MAX_REPEATS:
             return RepeatedRequest(len(recorded))
         return recorded[min(number, len(recorded) - 1)]
+
+    @property
+    def model_calls(self) -> int:
+        """Number of the requests that call a model."""
+        found = (find_api_or_other(each.method, each.path) for each in self.requests)
+        return sum(api is not other_requests for api in found)
 
     def find_closest(self, asked: RecordedRequest) -> RecordedRequest | None:
         """Return the recorded request of the same path that differs last."""

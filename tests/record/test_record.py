@@ -54,6 +54,40 @@ def model() -> Iterator[MockModel]:
         yield found
 
 
+CRASH_AT_TOOL = """
+import os, sys
+sys.path.append(sys.argv[1])
+import http_agent
+tools = [{"type": "function", "function": {"name": sys.argv[2], "parameters": {"name": "x"}}}]
+messages = [{"role": "user", "content": "weather in Oslo"}]
+body = {"model": "m", "messages": messages, "tools": tools}
+http_agent.post(f"{os.environ['OPENAI_BASE_URL']}/chat/completions", body, {})
+raise LookupError("lost")
+"""
+
+
+@pytest.mark.parametrize(
+    ("offered", "called"),
+    [
+        ("get_weather", "called `get_weather`"),
+        ("find_order", "called `get_weather`, which the request does not offer"),
+    ],
+)
+def test_agent_that_crashes_at_a_tool_is_explained_by_the_call(
+    offered: str, called: str, tmp_path: Path, model: MockModel
+) -> None:
+    words = [sys.executable, "-c", CRASH_AT_TOOL, str(AGENT.parent), offered]
+    (tmp_path / "cases.yaml").write_text("- {id: a, input: Hello}\n")
+    with patch.dict(os.environ, make_environment(model)):
+        ran = run_agentci(["record", "--cases", "cases.yaml", "--", *words], cwd=tmp_path)
+    assert ran.code == 3
+    assert f"error: case a: the command exited with code 1 after the model {called}\n" in ran.err
+    assert (
+        f"no answer was recorded, and the command exited with code 1 after the model {called}: "
+        "LookupError: lost; correct the agent"
+    ) in ran.out
+
+
 @pytest.mark.parametrize(
     "words",
     [

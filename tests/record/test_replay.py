@@ -156,8 +156,30 @@ def test_fallback_asks_the_model_for_what_is_missing(tmp_path: Path, model: Mock
     asked = len(model.requests)
     ran = record(tmp_path, model, "chat", *QUESTIONS, options=["--replay=fallback"])
     assert (ran.code, len(model.requests) - asked) == (0, 1)
+    assert "3 model calls (from the proxy); 1 of them went to the model, as the " in ran.out
     [trace] = read_traces(tmp_path / OUT)
     assert len(trace.turns) == 2
+    assert trace.replayed
+
+
+def test_run_that_a_model_answered_is_not_marked_as_replayed(gated: Path, model: MockModel) -> None:
+    write_cases(gated / "cases.yaml", [CASES[0], ("b", "Another")])
+    ran = record(gated, model, "chat", options=[*OPTIONS, "--replay=fallback"])
+    assert (ran.code, ran.err.count("warning")) == (0, 0)
+    assert "; 1 of them went to the model, as the recording lacks them" in ran.out
+    assert "agentci.case.replayed" not in (gated / OUT).read_text()
+
+
+def test_replay_of_an_agent_that_calls_no_model_names_the_recorded_calls(gated: Path) -> None:
+    command = ["--", sys.executable, "-c", "print('Hello')"]
+    ran = run_agentci(["record", "--replay", *OPTIONS, *command], cwd=gated)
+    assert ran.code == 3
+    assert (
+        "error: case a: no complete turn: the recording has 1 model call, and the agent made none; "
+        "remove the case if the agent is meant to call no model; otherwise, the agent must read "
+    ) in ran.err
+    reason = run_agentci(["run"], cwd=gated).results["results"][0]["reason"]
+    assert "the recording has 1 model call, and the agent made none; record it again" in reason
 
 
 RUNAWAY = """

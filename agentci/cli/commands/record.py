@@ -44,6 +44,7 @@ from agentci.record.recorder import (
     INPUT_PLACE,
     INPUT_VARIABLE,
     NO_CASE,
+    NONE_MADE,
     RecordedCase,
     RecordOrder,
     find_last_line,
@@ -96,6 +97,7 @@ QUESTION_HINT: Final = (
     "add the question to the command if the agent needs one, or ask several with --cases FILE"
 )
 REPLAY_HINT: Final = "record again with a key if the change is wanted, or use --replay=fallback"
+UNSENT_HINT: Final = "remove the case if the agent is meant to call no model"
 REPEAT_HINT: Final = "check why the agent does not end"
 TURNS_HINT: Final = (
     f"let the agent ask each argument of `{INPUT_PLACE}`, a word of its own, or each line of "
@@ -435,16 +437,18 @@ def _keep_equal_runs(
 ) -> tuple[RecordedCase, ...]:
     """Return cases with their earlier lines where a replay came to the same; mark the others.
 
-    A replay has new ids, and times that say nothing of the model.
+    A replay has new ids, and times that say nothing of the model. A case whose calls all went to
+    the model is new.
     """
     marks = {semconv.REPLAYED: "true"}
     names = [each.case for each in found]
     kept: list[RecordedCase] = []
     for each in found:
         own = earlier.select(each.case) if each.case else earlier.select_others(names)
+        is_new = bool(each.forwarded) and not each.answered
         is_equal = bool(own) and bool(each.lines) and are_equal_runs(own, each.lines)
-        lines = own if is_equal else mark_lines(each.lines, marks)
-        kept.append(replace(each, lines=tuple(lines)))
+        marked = mark_lines(each.lines, marks if each.answered else {})
+        kept.append(replace(each, lines=tuple(own) if is_equal and not is_new else marked))
     return tuple(kept)
 
 
@@ -571,6 +575,8 @@ def _format_summary(
     if outcome == "kept":
         where = f"Recording failed, {name} is unchanged"
     text = f"{where}: {', '.join(counts)}{_format_sources(sources)}"
+    if forwarded := sum(each.forwarded for each in found):
+        text += f"; {forwarded:,} of them went to the model, as the recording lacks them"
     incomplete = sum(bool(each.incomplete) for each in found)
     if incomplete and outcome != "none":
         text += (
@@ -640,7 +646,8 @@ def _find_problems(found: RecordedCase) -> Iterator[Problem]:
     elif found.summary.missing and found.end.code is not None:
         yield Problem(message=f"{name}no complete turn: {_explain(found)}")
     if found.end.code:
-        yield Problem(message=f"{name}the command {found.end.describe()}")
+        after = f" after the model {found.open_call}" if found.open_call else ""
+        yield Problem(message=f"{name}the command {found.end.describe()}{after}")
     if found.turns_problem:
         yield Problem(message=f"{name}{found.turns_problem}", hint=TURNS_HINT)
 
@@ -718,6 +725,8 @@ def _explain_turns(found: RecordedCase) -> str:
 
 
 def _explain_no_calls(found: RecordedCase) -> str:
+    if found.summary.missing.endswith(NONE_MADE):
+        return f"{found.summary.missing}; {UNSENT_HINT}; otherwise, {URL_HINT}"
     if found.other_requests:
         return f"the agent asked no model, only {', '.join(found.other_requests[:MAX_REQUESTS])}"
     if found.unrecorded:
