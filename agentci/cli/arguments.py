@@ -262,8 +262,8 @@ def _add_record(commands: _Commands) -> None:
         choices=("model", "stdout"),
         metavar="model|stdout",
         help="what the answer of a case is: the model's, or what the command prints to stdout. "
-        "Default: the model's, with a warning if the command prints another; of a --replay, as "
-        "recorded.",
+        "Default: what it prints if that is exactly the model's answer, or was recorded before; "
+        "else the model's, with a warning if the command prints another.",
     )
     record.add_argument(
         "--no-injection",

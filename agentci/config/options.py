@@ -72,8 +72,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "answer",
-        "`stdout` records what the command prints as the answer; `model` drops the warning if that "
-        "differs.",
+        "`stdout` evaluates what the command prints; `model` the model's answer, without warnings.",
         metavar="SOURCE",
         input_only=True,
     ),

@@ -193,6 +193,7 @@ class RunContent(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
         cut: as in ``TurnContent``, of the other fields; of ``spans``, their number.
         redacted: whether secrets were removed.
         performance: as JSON; only of a content from a report, else the summary has it.
+        printed: as in ``Trace``.
     """
 
     turns: tuple[TurnContent, ...] = ()
@@ -208,6 +209,7 @@ class RunContent(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     cut: CutCharacters = {}
     redacted: bool = False
     performance: str | None = None
+    printed: str | None = None
 
 
 TrialStrategy: TypeAlias = Literal["pass_at_k", "mean", "confidence_interval"]

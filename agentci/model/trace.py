@@ -284,6 +284,8 @@ class Trace(Struct, frozen=True, kw_only=True):
         recorded_run: the run of `agentci record` that named the eval case; empty if there is none.
         replayed: whether the model's responses came from an earlier recording, so that no time of
             the run was measured; its turns and model calls have no durations.
+        printed: the lines that the command of the agent printed to stdout, without logs, with
+            ``{answer}`` for texts of the model; None if that is not known.
         performance: latency, tokens, counts and costs as agentevals reports them, without those
             that were not recorded; None if none were. Its token counts are 0 where agentevals
             has 0 for unknown: compare limits with ``usage``.
@@ -308,6 +310,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     asked: str = ""
     recorded_run: str = ""
     replayed: bool = False
+    printed: str | None = None
     performance: JsonObject | None = None
     usage: TokenUsage | None = None
     cost_usd: float | None = None

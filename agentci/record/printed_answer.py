@@ -21,9 +21,12 @@ T = TypeVar("T")
 # What the answer of a case is: what the model answered, or what the command printed.
 AnswerSource: TypeAlias = Literal["model", "stdout"]
 ANSWER_SOURCES: Final[tuple[AnswerSource, ...]] = ("model", "stdout")
+# Stands for a text of the model in what a command printed.
+ANSWER_MARK: Final = "{answer}"
 # How the description of a changed output ends, after what is printed, which may be any text.
 _WHEN_RECORDED: Final = "when it was recorded"
-_NOT_ANY_MORE: Final = f"{_WHEN_RECORDED}, and does not any more"
+_IN_BASELINE: Final = "in the baseline"
+_NOT_ANY_MORE: Final = ", and does not any more"
 MAX_PRINTED_BYTES: Final = 1024**2
 MAX_SHOWN: Final = 80
 # Of the words before a difference.
@@ -70,7 +73,7 @@ def describe_other_answer(printed: str, answers: Sequence[str]) -> str:
     Args:
         answers: of the turns.
     """
-    text = " ".join(_list_lines(printed))
+    text = " ".join(list_lines(printed))
     if not text or not answers or any(contains_answer(printed, each) for each in answers):
         return ""
     answer = " ".join(answers[-1].split())
@@ -78,7 +81,7 @@ def describe_other_answer(printed: str, answers: Sequence[str]) -> str:
     return f"{OTHER_OUTPUT} `{found}`, but the model's answer `{expected}` is evaluated"
 
 
-def _list_lines(printed: str) -> list[str]:
+def list_lines(printed: str) -> list[str]:
     """Return what was printed by line, without logs and empty lines."""
     lines = (" ".join(line.split()) for line in printed.splitlines() if not _LOG_LINE.match(line))
     return list(filter(None, lines))
@@ -93,21 +96,67 @@ def describe_changed_output(printed: str, recorded: str, answers: Sequence[str])
         recorded: what it printed then.
         answers: of the turns, equal in both runs.
     """
-    known = " ".join(answers)
-    new, old = _list_lines(printed), _list_lines(recorded)
-    added, removed = _find_added(new, old, known), _find_added(old, new, known)
-    if not added and not removed:
-        return ""
-    found, expected = show_difference(added, removed)
-    if not added:
-        return f"{OTHER_OUTPUT} `{expected}` {_NOT_ANY_MORE}"
-    then = f"`{expected}`" if removed else "nothing in its place"
-    return f"{OTHER_OUTPUT} `{found}`, and {then} {_WHEN_RECORDED}"
+    new, old = list_lines(printed), list_lines(recorded)
+    return _describe_other_lines(new, old, _WHEN_RECORDED, known=" ".join(answers))
 
 
 def is_changed_output(warning: str) -> bool:
     """Return whether a warning is one of ``describe_changed_output``."""
-    return warning.startswith(OTHER_OUTPUT) and warning.endswith((_WHEN_RECORDED, _NOT_ANY_MORE))
+    ends = (_WHEN_RECORDED, f"{_WHEN_RECORDED}{_NOT_ANY_MORE}")
+    return warning.startswith(OTHER_OUTPUT) and warning.endswith(ends)
+
+
+def hide_answers(printed: str, texts: Sequence[str]) -> str:
+    """Return the lines that a command printed, without logs, and a mark for each text of the model.
+
+    Args:
+        texts: what the model answered; each is replaced once, where it stands last.
+    """
+    for text in sorted(texts, key=len, reverse=True):
+        words = r"\s+".join(map(re.escape, text.split()))
+        found = [*re.finditer(rf"(?<!\w){words}(?!\w)", printed)] if words else []
+        if found:
+            start, end = found[-1].span()
+            printed = f"{printed[:start]}{ANSWER_MARK}{printed[end:]}"
+    return "\n".join(list_lines(printed))
+
+
+def describe_changed_lines(printed: str, before: str, *, has_same_answers: bool) -> str:
+    """Describe that a command printed something else than in the baseline; else empty.
+
+    Where another answer of the model may be the cause, the lines are not compared.
+
+    Args:
+        printed: lines as ``hide_answers`` returns them.
+        before: those of the baseline.
+    """
+    if not has_same_answers and not all(ANSWER_MARK in each for each in (printed, before)):
+        return ""
+    return _describe_other_lines(printed.splitlines(), before.splitlines(), _IN_BASELINE)
+
+
+def is_changed_since_baseline(warning: str) -> bool:
+    """Return whether a warning is one of ``describe_changed_lines``."""
+    ends = (_IN_BASELINE, f"{_IN_BASELINE}{_NOT_ANY_MORE}")
+    return warning.startswith(OTHER_OUTPUT) and warning.endswith(ends)
+
+
+def is_answer(printed: str, answers: Sequence[str]) -> bool:
+    """Return whether a command printed the only answer, and nothing else but white space."""
+    return len(answers) == 1 and bool(printed.strip()) and printed.split() == answers[0].split()
+
+
+def _describe_other_lines(
+    new: Sequence[str], old: Sequence[str], when: str, *, known: str = ""
+) -> str:
+    added, removed = _find_added(new, old, known), _find_added(old, new, known)
+    if added == removed:  # perhaps on other lines
+        return ""
+    found, expected = show_difference(added, removed)
+    if not added:
+        return f"{OTHER_OUTPUT} `{expected}` {when}{_NOT_ANY_MORE}"
+    then = f"`{expected}`" if removed else "nothing in its place"
+    return f"{OTHER_OUTPUT} `{found}`, and {then} {when}"
 
 
 def _find_added(lines: Sequence[str], others: Sequence[str], known: str) -> str:

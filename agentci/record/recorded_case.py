@@ -244,7 +244,7 @@ _RUN_FIELDS: Final = frozenset(
     {
         *("id", "key", "conversation", "trace_id", "span_id", "call_id", "parent", "place", "span"),
         *("recorded_run", "start", "start_ms", "ms", "duration_ms", "performance", "warnings"),
-        "replayed",
+        *("replayed", "printed"),
     }
 )
 
@@ -257,6 +257,7 @@ class TraceSummary(Struct, frozen=True, kw_only=True):
         missing: why no turn can be evaluated; empty if one can.
         warnings: of reading it.
         answers: of the turns that have one.
+        texts: the same, and the model's other texts.
         calls: of tools.
         content: tool calls with arguments, and answers, sorted.
         has_tokens: whether tokens were counted.
@@ -270,6 +271,7 @@ class TraceSummary(Struct, frozen=True, kw_only=True):
     missing: str = NO_ACTIVITY
     warnings: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     content: tuple[str, ...] = ()
     has_tokens: bool = False
@@ -358,6 +360,7 @@ def summarize_traces(traces: Sequence[Trace], *, cases: int = 1) -> TraceSummary
         missing = reasons[0] if reasons else "no turn has a question and an answer"
         if not reasons and has_question:
             missing = "no answer was recorded"
+    answers = tuple(turn.final_text for turn in turns if turn.final_text)
     return TraceSummary(
         cases=cases,
         turns=len(turns),
@@ -366,7 +369,8 @@ def summarize_traces(traces: Sequence[Trace], *, cases: int = 1) -> TraceSummary
         complete_turns=len(complete),
         missing="" if complete and not reasons else missing,
         warnings=tuple(warning for trace in traces for warning in trace.warnings),
-        answers=tuple(turn.final_text for turn in turns if turn.final_text),
+        answers=answers,
+        texts=(*answers, *(text for turn in turns for text in turn.intermediate_texts)),
         calls=tuple(call for turn in turns for call in turn.tool_calls),
         content=tuple(sorted(text for turn in turns for text in _list_content(turn))),
         has_tokens=any(trace.usage is not None for trace in traces),

@@ -51,6 +51,9 @@ from agentci.record.printed_answer import (
     describe_changed_output,
     describe_other_answer,
     describe_printed_key,
+    hide_answers,
+    is_answer,
+    list_lines,
     read_printed,
 )
 from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
@@ -71,12 +74,17 @@ from agentci.record.replay import (
     find_unset_keys,
     make_key_variables,
 )
-from agentci.record.request_file import format_requests, make_file_name, select_requests
+from agentci.record.request_file import (
+    MAX_PRINTED,
+    format_requests,
+    make_file_name,
+    select_requests,
+)
 from agentci.record.write_spans import (
     CaseStamp,
     mark_incomplete,
     mark_lines,
-    set_printed_answer,
+    set_printed,
     write_turns,
 )
 from agentci.recordings.telemetry import semconv
@@ -116,8 +124,8 @@ class RecordOrder:
         redactor: removes keys.
         recorded: requests to answer from an earlier recording, by file name of the case; None to
             call the models.
-        answers: what the answer is, by id of a case; the model's by default, with a warning if
-            the command prints another.
+        answers: what the answer is, by id of a case. By default it is what the command prints if
+            that is the model's answer, and else the model's, with a warning if it prints another.
         fallback: whether requests that are not in that recording go to the models.
         shares_terminal: whether a single command without an input keeps stdin and the terminal.
         is_injected: whether code is injected that sends the spans of installed instrumentation.
@@ -194,6 +202,8 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         is_input_unread: whether the command has no ``{input}``, and read nothing from stdin.
         output: end of what the command printed, if it was captured.
         warnings: that the command or its framework has other answers or arguments than the model.
+        prints_answer: whether its answer is, from now on, what the command prints.
+        prints_more: whether the command printed more than the model's answer, which is evaluated.
     """
 
     case: str
@@ -222,6 +232,8 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     turns_problem: str = ""
     output: str = ""
     warnings: tuple[str, ...] = ()
+    prints_answer: bool = False
+    prints_more: bool = False
     seconds: float = 0.0
 
     @property
@@ -514,7 +526,6 @@ class _Recorder:
         summary = self._explain_inactivity(choice.summary, case.id, end)
         if choice.source != PROXY and self._has_refused_spans(case.id):
             summary = replace(summary, missing=TOO_MANY_SPANS)
-        requests = select_requests(parsed, redact)
         failed = [one for one in exchanges if one.failed and one.status]
         misses = tuple(self._replay.misses.get(case.id, ())) if self._replay else ()
         lines = () if misses else choice.lines
@@ -522,13 +533,15 @@ class _Recorder:
         reason = next(iter(misses), "")
         open_call = _describe_open_call(exchanges)
         reason = reason or _find_incomplete_reason(case, end, output, summary, failure, open_call)
-        lines, missing, warnings = self._choose_answer(
-            case.id, lines, printed, None if reason else choice
+        answer = (
+            _ChosenAnswer(lines=tuple(lines), source=self._order.answers.get(case.id))
+            if reason
+            else self._choose_answer(case.id, lines, printed, choice)
         )
-        if missing:
-            reason, summary = missing, replace(summary, missing=missing)
+        lines = answer.lines
+        if answer.missing:
+            reason, summary = answer.missing, replace(summary, missing=answer.missing)
         reason = not_started or reason
-        kept = printed if self._order.answers.get(case.id) is None else None
         is_fault = misses[0].startswith(REPEATED) if misses else not failure and end.code
         incomplete = _format_incomplete(reason, is_fault=bool(is_fault)) if reason else ""
         if incomplete:
@@ -545,7 +558,7 @@ class _Recorder:
             other_requests=tuple(
                 dict.fromkeys(f"{o.method} {o.path}" for o in parsed if o.api is other_requests)
             ),
-            requests=format_requests(requests, kept) if requests else "",
+            requests=self._format_requests(parsed, None if answer.source == "model" else printed),
             misses=misses,
             answered=self._replay.answered[case.id] if self._replay else 0,
             forwarded=self._replay.forwarded[case.id] if self._replay else 0,
@@ -559,7 +572,9 @@ class _Recorder:
             asked=find_asked_input(case.input, exchanges),
             question=redact(turns[0].question) if turns else "",
             output=output,
-            warnings=warnings,
+            warnings=answer.warnings,
+            prints_answer=answer.is_new,
+            prints_more=answer.prints_more,
             seconds=seconds,
         )
 
@@ -574,45 +589,61 @@ class _Recorder:
         calls = format_count(number, "model call")
         return replace(summary, missing=f"the recording has {calls}, and {NONE_MADE}")
 
+    def _format_requests(self, parsed: Sequence[Exchange], printed: str | None) -> str:
+        """Format the file of a case; empty without requests."""
+        requests = select_requests(parsed, self._order.redactor.redact)
+        return format_requests(requests, printed) if requests else ""
+
     def _has_refused_spans(self, case: str) -> bool:
         return any(one.has_refused_spans(case) for one in (self._exported, self._injected))
 
     def _choose_answer(
-        self,
-        case: str,
-        lines: Sequence[str],
-        printed: str | None,
-        choice: RecordingChoice | None,
-    ) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-        """Note in lines what a command printed as the answer, or what differs from the model's.
+        self, case: str, lines: Sequence[str], printed: str | None, choice: RecordingChoice
+    ) -> "_ChosenAnswer":
+        """Note in the lines of a complete case what its command printed, and what is its answer.
 
         Args:
             printed: as for ``collect``.
-            choice: of the lines; None if the case is not complete.
-
-        Returns:
-            The lines, why there is no answer, and warnings that the command or its framework has
-            other answers or arguments than the model.
         """
-        source, answer, missing = self._order.answers.get(case), "", ""
-        if choice is None:
-            return tuple(lines), "", ()
-        answers = choice.summary.answers
+        source, other, missing, is_new = self._order.answers.get(case), "", "", False
+        answers, texts = choice.summary.answers, dict[str, str]()
+        forwarded = self._replay.forwarded[case] if self._replay else 0
+        known = {} if forwarded else self._order.recorded or {}
+        recorded = known.get(make_file_name(case))
+        before = None if recorded is None else recorded.printed
         if source == "stdout":
             missing = _find_missing_answer(printed)
-            lines = lines if missing else set_printed_answer(lines, (printed or "").strip())
+            if not missing and not _is_known_answer(printed or "", before, answers):
+                texts[semconv.PRINTED_ANSWER] = (printed or "").strip()
         elif source is None:
-            answer = describe_other_answer(printed or "", answers) or choice.other_answer
-            forwarded = self._replay.forwarded[case] if self._replay else 0
-            known = {} if forwarded else self._order.recorded or {}
-            recorded = known.get(make_file_name(case))
-            if not answer and printed is not None and recorded and recorded.printed is not None:
-                answer = describe_changed_output(printed, recorded.printed, answers)
+            other = describe_other_answer(printed or "", answers) or choice.other_answer
+            is_answered = not other and is_answer(printed or "", answers)
+            is_new = is_answered and self._order.recorded is None and bool(case)
+            source = "stdout" if is_new else None
+        if source != "model" and printed is not None and not missing:
+            if not other and before is not None:
+                other = describe_changed_output(printed, before, answers)
+            hidden = hide_answers(printed, choice.summary.texts)
+            # Of several conversations, it is not known which one printed what.
+            if len(hidden) <= MAX_PRINTED and (case or len(answers) == 1):
+                texts[semconv.PRINTED] = hidden
         key = describe_printed_key(printed or "")
-        warnings = tuple(filter(None, (key, answer, choice.other_arguments)))
+        warnings = tuple(filter(None, (key, other, choice.other_arguments)))
         marks = {semconv.ANSWER_SOURCE: source or "", semconv.WARNINGS: "\n".join(warnings)}
-        marked = mark_lines(lines, {name: text for name, text in marks.items() if text})
-        return marked, missing, warnings
+        return _ChosenAnswer(
+            lines=mark_lines(
+                lines if missing else set_printed(lines, texts),
+                {name: text for name, text in marks.items() if text},
+            ),
+            source=source,
+            is_new=is_new,
+            missing=missing,
+            warnings=warnings,
+            prints_more=self._order.recorded is None
+            and source is None
+            and not other
+            and bool((printed or "").strip()),
+        )
 
     def _describe_failure(self, exchange: Exchange) -> str:
         error = exchange.error
@@ -724,11 +755,41 @@ def _find_incomplete_reason(
     return ", and ".join(reasons)
 
 
+class _ChosenAnswer(Struct, frozen=True, kw_only=True):
+    """The lines of a case, and what its answer is.
+
+    Attributes:
+        source: what it is; None for the model's, although that was not chosen.
+        is_new: whether it is what the command prints without being chosen.
+        missing: why there is no answer; empty if there is one.
+        warnings, prints_more: as in ``RecordedCase``.
+    """
+
+    lines: tuple[str, ...]
+    source: AnswerSource | None
+    is_new: bool = False
+    missing: str = ""
+    warnings: tuple[str, ...] = ()
+    prints_more: bool = False
+
+
+def _is_known_answer(printed: str, recorded: str | None, answers: Sequence[str]) -> bool:
+    """Return whether a command prints the model's answer, apart from logs that it did not print.
+
+    Args:
+        recorded: what it printed when it was recorded; None if that is not known.
+    """
+    if is_answer(printed, answers):
+        return True
+    is_new = recorded is not None and is_answer(recorded, answers)
+    return is_new and is_answer("\n".join(list_lines(printed)), answers)
+
+
 def _find_missing_answer(printed: str | None) -> str:
     """Return why what a command printed is not its answer; empty if it is."""
     if printed is None:
         return f"the command printed more than {MAX_PRINTED_BYTES // 1024**2} MiB to stdout"
-    return "" if printed.strip() else "the command printed nothing to stdout (--answer)"
+    return "" if printed.strip() else "the command printed nothing to stdout"
 
 
 def _format_incomplete(reason: str, *, is_fault: bool) -> str:

@@ -116,8 +116,10 @@ def mark_lines(lines: Sequence[str], attributes: Mapping[str, str]) -> tuple[str
     return tuple(dumps_compact(stamp_resources(one, attributes)) for one in documents)
 
 
-def set_printed_answer(lines: Sequence[str], answer: str) -> tuple[str, ...]:
-    """Set what a command printed as the answer of the last trace in lines of OTLP JSON."""
+def set_printed(lines: Sequence[str], texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Set attributes of what a command printed on the root of the last trace in lines."""
+    if not texts:
+        return tuple(lines)
     documents = [parse_body(line.encode()) or {} for line in lines]
     spans = [span for document in documents for span in _list_spans(document)]
     known = {get_text(span, "spanId") for span in spans}
@@ -126,12 +128,12 @@ def set_printed_answer(lines: Sequence[str], answer: str) -> tuple[str, ...]:
         return tuple(lines)
     last = max(roots, key=lambda span: int(str(span.get("startTimeUnixNano") or 0)))
     chosen = get_text(last, "traceId"), get_text(last, "spanId")
-    added: Json = {"key": semconv.PRINTED_ANSWER, "value": {"stringValue": answer}}
+    added: list[Json] = [{"key": k, "value": {"stringValue": v}} for k, v in texts.items()]
 
     def change(span: JsonObject) -> JsonObject:
         if (get_text(span, "traceId"), get_text(span, "spanId")) != chosen:
             return span
-        return {**span, "attributes": [*get_objects(span, "attributes"), added]}
+        return {**span, "attributes": [*get_objects(span, "attributes"), *added]}
 
     return tuple(dumps_compact(_change_spans(document, change)) for document in documents)
 

@@ -23,6 +23,7 @@ from agentci.model.trace import PriceList
 from agentci.model.values import ContentLimit, replace
 from agentci.reports.groups_and_totals import case_key
 from agentci.reports.run_content import (
+    MAX_EXCERPT_CHARACTERS,
     add_baseline,
     add_baseline_durations,
     add_cost,
@@ -310,6 +311,7 @@ def cut_content(content: RunContent) -> RunContent:
             replace(each, turns=tuple(map(_cut_turn, each.turns))) for each in content.subagents
         ),
         columns=columns,
+        printed=content.printed and spans.cut_text("printed", content.printed),
         cut=spans.cut,
     )
 
@@ -391,9 +393,14 @@ def reduce_content(content: RunContent, level: ContentLevel) -> RunContent:
         spans=(),
         subagents=(),
         columns={},
+        printed=_keep_short(content.printed) if level == "excerpt" else None,
         level=level,
         cut={},
     )
+
+
+def _keep_short(printed: str | None) -> str | None:
+    return printed if printed is not None and len(printed) <= MAX_EXCERPT_CHARACTERS else None
 
 
 def _drop_results(turn: TurnContent) -> TurnContent:

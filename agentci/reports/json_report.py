@@ -234,6 +234,7 @@ def _case(shown: ReportedCase, cluster: int | None) -> results_schema.CaseJson:
         redacted=content.redacted,
         warnings=case.warnings,
         performance=None if case.performance is None else json.decode(case.performance),
+        printed=content.printed,
         run=case.run,
     )
 

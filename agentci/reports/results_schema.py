@@ -255,6 +255,13 @@ class CaseJson(_Json, kw_only=True, omit_defaults=True):
     redacted: Annotated[bool, _about("Whether secrets were replaced by `***`.")] = False
     warnings: Annotated[tuple[str, ...], _about("Warnings about reading the recorded run.")]
     performance: Annotated[Mapping[str, Any] | None, _about("Recorded latency, tokens and counts.")]
+    printed: Annotated[
+        str | None,
+        _about(
+            "Lines that the recorded command printed to stdout, without logs; `{answer}` stands "
+            "for texts of the model."
+        ),
+    ] = None
     run: Annotated[
         str,
         _about("Digest of what was recorded, or the tool's name; equal texts mean the same run."),

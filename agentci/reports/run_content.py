@@ -269,6 +269,7 @@ def make_run_content(case: Case) -> RunContent:
         ),
         columns=case.dataset_row.input_columns if case.dataset_row else {},
         tags=_read_tags(case),
+        printed=trace.printed,
         latency_ms=_find_duration(case) if latency is None else latency,
         tokens=_count_tokens(trace.usage if transcript is None else transcript.token_usage),
         cost_usd=_check_amount(trace.cost_usd if transcript is None else transcript.cost_usd),
@@ -450,6 +451,7 @@ def restore_trace(case: CaseSummary, content: RunContent) -> Trace:
         performance=None
         if content.performance is None
         else msgspec.json.decode(content.performance),
+        printed=content.printed,
         usage=None if tokens is None else TokenUsage(input=tokens.input, output=tokens.output),
         cost_usd=content.cost_usd,
         subagents=tuple(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agentci.record.write_spans import mark_lines
 from tests.e2e.baseline_workflow import write_eval
 from tests.helpers.repositories import commit, git, repository
 from tests.helpers.support import PATH, Ran, run_agentci
@@ -72,6 +73,27 @@ def test_base_without_results_makes_baseline_stale(root: Path) -> None:
         f"the baseline is stale: its commit {first[:12]} is 1 commit before the base {base[:12]}, "
         "which has no results (GitHub is searched only in a workflow)"
     )
+
+
+def test_results_of_a_failed_recording_are_no_baseline(root: Path) -> None:
+    run(root)
+    first = git(root, "rev-parse", "HEAD")
+    incomplete = {"agentci.case.incomplete": "The recorded run is not complete: no answer"}
+    for number in range(6):
+        path = root / f"trace{number}.json"
+        path.write_text(*mark_lines([path.read_text()], incomplete))
+    base = commit(root)
+    assert run(root).code == 3
+    git(root, "checkout", "--quiet", "-b", "topic")
+    write_eval(root, sunny=3)
+    commit(root)
+    comparison = compared(run(root))
+    assert comparison["stale"] == (
+        f"the baseline is stale: its commit {first[:12]} is 1 commit before the base {base[:12]}, "
+        "which has no results (results.json of the cache has no evaluated check: its recording "
+        "failed, or all checks errored; GitHub is searched only in a workflow)"
+    )
+    assert comparison["commit"] == first
 
 
 def test_clone_uses_main_branch_of_origin(root: Path, tmp_path: Path) -> None:

@@ -11,13 +11,16 @@ from agentci.model.values import Json
 from agentci.record.printed_answer import (
     MAX_PRINTED_BYTES,
     contains_answer,
+    describe_changed_lines,
     describe_changed_output,
     describe_other_answer,
     describe_other_answers,
     describe_other_arguments,
+    hide_answers,
 )
 from examples.agents.mock_model import MockModel, mock_model
-from tests.helpers.support import run_agentci
+from tests.helpers.repositories import commit, git, repository
+from tests.helpers.support import PATH, Ran, run_agentci
 from tests.record.recorded import AGENT, KEY, OUT, read_traces, record
 
 ANSWER = (
@@ -171,10 +174,7 @@ WARNING = (
 def test_other_printed_answer_is_a_warning_of_record_and_of_the_gate(
     tmp_path: Path, model: MockModel
 ) -> None:
-    program = make_project(tmp_path)
-    ran = record(tmp_path, model, "chat", "{input}", options=CASES, program=program)
-    assert (ran.code, "warning" in ran.err) == (0, False)
-    change_agent(tmp_path, RAINY)
+    program = make_project(tmp_path, changed=RAINY)
     for choice in (list[str](), ["--replay"]):
         options = [*CASES, *choice]
         ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
@@ -203,29 +203,64 @@ def test_other_printed_answer_is_a_warning_of_record_and_of_the_gate(
         ),
         ("text.upper()", "`IT IS SUNNY IN OSLO.`, and `It is sunny in Oslo.` when it was recorded"),
         ("f'{text}\\nBook now!'", "`Book now!`, and nothing in its place when it was recorded"),
-        ("''", "`It is sunny in Oslo.` when it was recorded, and does not any more"),
     ],
 )
+@pytest.mark.parametrize("recorded", ["text", "f'Answer:\\n{text}'"])
 def test_output_that_changed_since_the_recording_is_a_warning_of_a_replay(
-    changed: str, warning: str, tmp_path: Path, model: MockModel
+    recorded: str, changed: str, warning: str, tmp_path: Path, model: MockModel
 ) -> None:
-    program = make_project(tmp_path)
-    assert (
-        record(tmp_path, model, "chat", "{input}", options=CASES, program=program).err.count(
-            "warning"
-        )
-        == 0
-    )
+    program = make_project(tmp_path, changed=recorded)
+    ran = record(tmp_path, model, "chat", "{input}", options=CASES, program=program)
+    assert (ran.code, "warning" in ran.err) == (0, False)
+    is_answer = recorded == "text"
+    of = "the answer of 1 case (oslo) is "
+    assert (f"note: {of}what the command prints, also in replays; " in ran.err) == is_answer
+    assert (f"note: {of}the model's; what the command prints besides" in ran.err) != is_answer
+    if not is_answer:
+        changed = f"'Answer:\\n' + {changed}"
     change_agent(tmp_path, changed)
     options = (*CASES, "--replay")
     ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
     assert f"warning: case oslo: the command printed {warning}" in ran.err
-    assert f"the command printed {warning}" in " ".join(
-        run_agentci(["run"], cwd=tmp_path).out.split()
-    )
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert f"the command printed {warning}" in " ".join(ran.out.split())
+    # ROUGE-1 does not see upper case.
+    is_failed = is_answer and "upper" not in changed
+    assert ran.code == is_failed
+    # A new recording keeps what the answer is, and the warning is gone.
     assert record(tmp_path, model, "chat", "{input}", options=CASES, program=program).code == 0
     ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
     assert "warning" not in ran.err
+    ran = run_agentci(["run"], cwd=tmp_path)
+    assert (ran.code, "the command printed" in ran.out) == (is_failed, False)
+
+
+def test_output_without_an_answer_any_more_is_an_error(tmp_path: Path, model: MockModel) -> None:
+    program = make_project(tmp_path)
+    assert record(tmp_path, model, "chat", "{input}", options=CASES, program=program).code == 0
+    change_agent(tmp_path, "''")
+    for choice in ([], ["--replay"]):
+        options = (*CASES, *choice)
+        ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
+        assert ran.code == 3
+        assert "the command printed nothing to stdout; print the answer, or pass" in ran.err
+    # Not the answer of several turns.
+    options = (*CASES, "--answer", "model")
+    assert record(tmp_path, model, "chat", "{input}", options=options, program=program).code == 0
+
+
+@pytest.mark.parametrize("added", ["INFO done", ""])
+def test_logs_and_space_around_an_answer_make_no_other_answer(
+    added: str, tmp_path: Path, model: MockModel
+) -> None:
+    program = make_project(tmp_path)
+    assert record(tmp_path, model, "chat", "{input}", options=CASES, program=program).code == 0
+    recorded = (tmp_path / OUT).read_bytes()
+    change_agent(tmp_path, f"text.replace(' ', '\\n') + '\\n{added}'")
+    options = (*CASES, "--replay")
+    ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
+    assert (tmp_path / OUT).read_bytes() == recorded, ran.err
+    assert (ran.code, "note" in ran.err) == (0, False)
 
 
 def test_printed_key_is_a_secret(tmp_path: Path, model: MockModel) -> None:
@@ -272,6 +307,77 @@ def test_times_of_answers_may_not_change() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("printed", "hidden"),
+    [
+        ("Sunny", "{answer}"),
+        ("Step 4: 4", "Step 4: {answer}"),
+        ("Asked 4 models", "Asked {answer} models"),
+        ("INFO start\nIt is\n  sunny, and hot!\n\nBye", "Well, {answer}!\nBye"),
+        ("Sunnyvale: 14", "Sunnyvale: 14"),
+    ],
+)
+def test_texts_of_the_model_are_hidden_in_what_a_command_printed(printed: str, hidden: str) -> None:
+    printed = printed.replace("It is", "Well, It is")
+    assert hide_answers(printed, ["Sunny", "4", "It is sunny, and hot", "?"]) == hidden
+
+
+@pytest.mark.parametrize(
+    ("printed", "before", "same", "other"),
+    [
+        ("False: {answer}", "{answer}", False, "`False: {answer}`, and `{answer}` in the baseline"),
+        ("{answer}\nBook!", "{answer}", False, "`Book!`, and nothing in its place in the baseline"),
+        ("{answer}", "{answer}\nBye", True, "`Bye` in the baseline, and does not any more"),
+        ("{answer}\nTook 2.5 s", "Took 1.5 s\n{answer}", False, ""),
+        # Formatted by the command, so that the model's answer may be the cause.
+        ("20 degrees", "18 degrees", False, ""),
+        ("20 degrees", "{answer}", False, ""),
+        ("20 degrees", "18 degrees", True, "`20 degrees`, and `18 degrees` in the baseline"),
+    ],
+)
+def test_lines_are_compared_with_those_of_the_baseline(
+    printed: str, before: str, other: str, *, same: bool
+) -> None:
+    found = describe_changed_lines(printed, before, has_same_answers=same)
+    assert found == (other and f"the command printed {other}")
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["a file", "the cache"])
+def test_new_recording_does_not_hide_what_the_command_prints_now(
+    tmp_path: Path, model: MockModel, *, named: bool
+) -> None:
+    root = repository(tmp_path / "agent")
+    program = make_project(root, changed="f'Answer: {text}'")
+    (root / ".gitignore").write_text("agentci-results/\n.agentci/\nbase/\n")
+
+    def record_and_run(baseline: str = "base") -> Ran:
+        ran = record(root, model, "chat", "{input}", options=CASES, program=program)
+        assert (ran.code, "warning" in ran.err) == (0, False)
+        commit(root)
+        return run_agentci(["run", "--baseline", baseline], cwd=root, environ={"PATH": PATH})
+
+    assert "the command printed" not in record_and_run().out
+    git(root, "checkout", "--quiet", "-b", "topic")
+    (root / "agentci-results").rename(root / "base")
+    baseline = "base/results.json" if named else "base"
+    change_agent(root, "f'It is false that: {text}'")
+    ran = record_and_run(baseline)
+    printed = "`It is false that: {answer}`, and `Answer: {answer}` in the baseline"
+    warning = f"the command printed {printed}"
+    comment = (root / "agentci-results/comment.md").read_text().replace("\\", "")
+    assert (ran.code, warning in " ".join(ran.out.split()), warning in comment) == (0, True, True)
+    merged = run_agentci(["merge", "agentci-results", "--baseline", "base/results.json"], cwd=root)
+    assert " ".join(merged.out.split()).count(warning) == 1
+    # A replay that warns of its recording does not warn again.
+    change_agent(root, "f'It is true that: {text}'")
+    options = (*CASES, "--replay")
+    ran = record(root, model, "chat", "{input}", options=options, program=program)
+    out = " ".join(run_agentci(["run", "--baseline", "base/results.json"], cwd=root).out.split())
+    assert ("when it was recorded" in out, "in the baseline" in out) == (True, False)
+    change_agent(root, "f'Answer: {text}'")
+    assert "the command printed" not in record_and_run(baseline).out
+
+
 @pytest.mark.parametrize("api", ["chat", "gemini"])
 def test_printed_answer_is_recorded_evaluated_and_replayed(
     api: str, tmp_path: Path, model: MockModel
@@ -283,7 +389,8 @@ def test_printed_answer_is_recorded_evaluated_and_replayed(
     change_agent(tmp_path, RAINY)
     # The replay keeps the choice of the recording.
     ran = record(tmp_path, model, api, "{input}", options=(*CASES, "--replay"), program=program)
-    assert (ran.code, "warning" in ran.err) == (0, False)
+    printed = "`It is rainy in Oslo.`, and `It is sunny in Oslo.` when it was recorded"
+    assert (ran.code, f"the command printed {printed}" in ran.err) == (0, True)
     [turn] = [turn for trace in read_traces(tmp_path / OUT) for turn in trace.turns]
     assert (turn.final_text, turn.intermediate_texts) == (
         "It is rainy in Oslo.",
@@ -295,7 +402,7 @@ def test_printed_answer_is_recorded_evaluated_and_replayed(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ("''", "the command printed nothing to stdout (--answer)"),
+        ("''", "the command printed nothing to stdout"),
         (f"'x' * {MAX_PRINTED_BYTES + 1}", "the command printed more than 1 MiB to stdout"),
     ],
 )
@@ -306,7 +413,7 @@ def test_missing_printed_answer_makes_the_case_incomplete(
     options = (*CASES, "--answer", "stdout")
     ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
     assert ran.code == 3
-    assert f"no complete turn: {message}; print only the answer, or" in ran.err
+    assert f"no complete turn: {message}; print the answer, or" in ran.err
     assert message in run_agentci(["run"], cwd=tmp_path).out
 
 

@@ -17,6 +17,7 @@ from agentci._util.files import make_folder, write_file_atomically, write_to_str
 from agentci._util.text import truncate
 from agentci._util.text.escape import escape_for_log, escape_for_log_line, neutralize_commands
 from agentci._util.text.format import format_count
+from agentci._util.text.secrets import REMOVED_KEY
 from agentci._util.text.suggest import quote_name, suggest_name
 from agentci._util.workspace import (
     ResolvedPath,
@@ -101,8 +102,13 @@ def find_acceptance_problem(case: Case) -> str:
 
 
 def find_remaining_secret(case: Case, options: AcceptOptions) -> str:
-    """Name a secret that is left in what would be written; empty if there is none."""
+    """Name a secret that is left in what would be written; empty if there is none.
+
+    An answer without its key would be expected with any key in it.
+    """
     for number, turn in enumerate(case.trace.turns, start=1):
+        if options.has_answers and REMOVED_KEY in f"{options.redact(turn.final_text or '')}":
+            return f"{REMOVED_FROM_ANSWER} of turn {number}"
         texts = [turn.user_text, turn.final_text if options.has_answers else ""]
         if options.arguments == "exact":
             texts += [f"{options.redact(call.args)}" for call in turn.tool_calls]
@@ -234,6 +240,8 @@ OLD_FORM: Final = "an ADK test file in its old form is read, but not written"
 OLD_FORM_HINT: Final = "convert it with ADK, or name a YAML file with --eval-set"
 # What was removed is not written; `no_secrets` reports it in each run.
 SECRET_RULES: Final = select_rules(("*",), ("removed-key",))
+REMOVED_FROM_ANSWER: Final = "a key was removed from the answer"
+REMOVED_HINT: Final = "let the agent answer without its key and record again, or pass --no-answers"
 REDACT_HINT: Final = "a run has a secret; pass --redact REGEX to keep it out"
 # A case with nothing else only asks, and expects nothing yet.
 QUESTION_KEYS: Final = frozenset({"id", "input"})
@@ -608,6 +616,8 @@ def _summarize(
 def _advise_on_refusal(refused: _Candidate) -> str:
     if OLD_FORM in refused.reason:
         return f"{refused.target.name}: {OLD_FORM_HINT}"
+    if refused.reason.startswith(REMOVED_FROM_ANSWER):
+        return f"{REMOVED_FROM_ANSWER}: {REMOVED_HINT}"
     if "has a secret" in refused.reason:
         return REDACT_HINT
     return f"refused runs must be recorded again; see `agentci show {shlex.quote(refused.file)}`"

@@ -114,9 +114,11 @@ ONE_CASE_HINT: Final = "with --case ID, a recording keeps its other cases"
 ANSWER_HINT: Final = (
     "--answer stdout records what the command prints, --answer model drops this warning"
 )
+PRINTED_HINT: Final = "--answer model ignores what they print"
+MORE_HINT: Final = "--answer stdout makes all of it the answer"
 CHANGED_HINT: Final = "if the change is wanted, record again without --replay"
 KEY_HINT: Final = "print no keys"
-PRINT_HINT: Final = "print only the answer, or leave out --answer stdout"
+PRINT_HINT: Final = "print the answer, or pass --answer model"
 FEWER_CASES_HINT: Final = "record fewer cases at once"
 
 
@@ -131,8 +133,8 @@ class RecordOptions(Struct, frozen=True, kw_only=True):
         is_injected: whether Python and Node programs also send the spans of what is installed.
         replay: how to answer from that folder; None to ask the models and write it.
         timeout: seconds after which a case is stopped, or ``none``; empty for the default.
-        answer: what the answer of a case is; None for that of the model, with a warning if the
-            command prints another, or as it was recorded before a replay.
+        answer: what the answer of a case is; None for what was recorded before, else as in
+            ``RecordOrder.answers``.
     """
 
     command: tuple[str, ...]
@@ -320,10 +322,14 @@ def _make_recording(
 def _find_answer_sources(
     options: RecordOptions, cases: Sequence[RecordCase], earlier: EarlierRecording
 ) -> Mapping[str, AnswerSource]:
-    """Return what the answer of each case is, as the user chose now or before a replay."""
-    if options.answer is None:
-        return {} if options.replay is None else earlier.list_answer_sources()
-    return {case.id: options.answer for case in cases}
+    """Return what the answer of each case is, as the user chose now, or as it was recorded."""
+    if options.answer is not None:
+        return {case.id: options.answer for case in cases}
+    known = earlier.list_answer_sources()
+    if options.replay is not None:
+        return known
+    # An agent that now prints something else than the model's answer is to be noticed.
+    return {each.id: "stdout" for each in cases if each.input and known.get(each.id) == "stdout"}
 
 
 def _check_command(options: RecordOptions, session: Session) -> None:
@@ -483,7 +489,10 @@ def _show_recording(
     problems = "".join(_format_problems(*each, outputs) for each in _list_problems(found))
     ignored = (escape_for_log_line(format_problem(each)) for each in _find_ignored_inputs(found))
     problems += "".join(f"{line}\n" for line in ignored)
-    others = (escape_for_log_line(format_problem(each)) for each in _find_other_values(found))
+    others = (
+        escape_for_log_line(format_problem(each))
+        for each in (*_find_answers(found), *_find_other_values(found))
+    )
     problems += "".join(f"{line}\n" for line in others)
     if removed:
         names = ", ".join(truncate_list(removed, MAX_NAMES))
@@ -667,6 +676,29 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
         return (Problem(message=message, hint=READ_INPUT_HINT),)
     message = f"{number} without `{INPUT_NAME}` sent the same question: `{question}`"
     return (Problem(message=message, hint=ADD_INPUT_HINT, severity="warning"),)
+
+
+def _find_answers(found: Sequence[RecordedCase]) -> Iterator[Problem]:
+    """Yield which answers are now what the command prints, and where it prints more than that."""
+    chosen = [each for each in found if each.prints_answer]
+    more = [each for each in found if each.prints_more]
+    if chosen:
+        message = f"the answer of {_name_cases(chosen)} is what the command prints, also in replays"
+        yield Problem(message=message, hint=PRINTED_HINT, severity="note")
+    if more:
+        message = (
+            f"the answer of {_name_cases(more)} is the model's; what the command prints besides is "
+            "only compared with the recording and the baseline"
+        )
+        is_single = all(each.asked and each.summary.turns == 1 for each in more)
+        yield Problem(message=message, hint=MORE_HINT if is_single else None, severity="note")
+
+
+def _name_cases(found: Sequence[RecordedCase]) -> str:
+    names = [each.case for each in found if each.case]
+    if not names:
+        return "the run"
+    return f"{format_count(len(found), 'case')} ({', '.join(truncate_list(names, MAX_NAMES))})"
 
 
 def _find_other_values(found: Sequence[RecordedCase]) -> Iterator[Problem]:

@@ -17,7 +17,12 @@ from agentci._util.workspace import limit_input
 from agentci.config.settings import Settings
 from agentci.errors import GitHubError, InputError, UnreachableError
 from agentci.github.api_client import PAGE_ITEMS, GitHubApi
-from agentci.github.baseline.cache import BaselineStore, explain_incomplete, open_baseline_store
+from agentci.github.baseline.cache import (
+    BaselineStore,
+    explain_incomplete,
+    explain_unevaluated,
+    open_baseline_store,
+)
 from agentci.github.baseline.git import GitRepository, open_git_repository
 from agentci.github.events import (
     COMMIT_HASH,
@@ -314,7 +319,7 @@ def format_with_hint(error: Exception) -> str:
 
 def _explain_mismatch(report: Report, commit: str) -> str:
     """Explain why a report is not the complete report of a commit; empty if it is."""
-    if reason := explain_incomplete(report):
+    if reason := explain_incomplete(report) or explain_unevaluated(report):
         return reason
     if report.commit not in ("", commit):
         return f"belongs to commit {shorten_commit(report.commit)}"

@@ -346,6 +346,7 @@ def _convert_views(
         asked=next((tree.asked for tree in trees if tree.asked), ""),
         recorded_run=next((tree.recorded_run for tree in trees if tree.recorded_run), ""),
         replayed=replayed,
+        printed=next((tree.printed for tree in trees if tree.printed is not None), None),
         performance=_add_cost(performance, cost),
         usage=_sum_usage(calls),
         cost_usd=cost,

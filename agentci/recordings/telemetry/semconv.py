@@ -49,10 +49,12 @@ INCOMPLETE: Final = "agentci.case.incomplete"
 # Also of the resource: "true" if the model's responses came from an earlier recording.
 REPLAYED: Final = "agentci.case.replayed"
 # Also of the resource: warnings about the run, one per line, and where its answer is from, if the
-# user chose that. Of a root span: what the command printed as the answer.
+# it is what the command prints, or the user chose that. Of a root span: what the command printed
+# as the answer, and all lines that it printed, with ``{answer}`` for texts of the model.
 WARNINGS: Final = "agentci.case.warnings"
 ANSWER_SOURCE: Final = "agentci.case.answer_source"
 PRINTED_ANSWER: Final = "agentci.answer"
+PRINTED: Final = "agentci.printed"
 # Of a tool span from `agentci record`: "unknown" if messages do not say whether the tool failed.
 TOOL_STATUS: Final = "agentci.tool.status"
 ERROR_TYPE: Final = "error.type"
@@ -147,6 +149,7 @@ SPAN_ATTRIBUTES: Final = AttributeNames(
         ERROR_TYPE,
         TOOL_STATUS,
         PRINTED_ANSWER,
+        PRINTED,
         OPERATION_COST,
         MCP_METHOD,
         MCP_TOOL_NAME,

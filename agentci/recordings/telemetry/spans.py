@@ -250,6 +250,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
             of a recording by `agentci record`; else empty.
         replayed: as in ``Trace.replayed``.
         printed_answer: what the command printed as the answer, if that is recorded; else empty.
+        printed: all lines that it printed, as ``Trace.printed``.
     """
 
     id: str
@@ -262,6 +263,7 @@ class SpanTree(Struct, frozen=True, kw_only=True):
     asked: str = ""
     recorded_run: str = ""
     printed_answer: str = ""
+    printed: str | None = None
     incomplete: str = ""
     replayed: bool = False
 
@@ -369,16 +371,17 @@ def _make_tree(trace_id: str, parts: _TraceParts, rejections: Sequence[str], fil
         file=file,
         eval_case_id=eval_case_id,
         asked=_get_text(resource, semconv.ASKED),
-        printed_answer=_find_printed_answer(parts.spans.values()),
+        printed_answer=_find_text(parts.spans.values(), semconv.PRINTED_ANSWER) or "",
+        printed=_find_text(parts.spans.values(), semconv.PRINTED),
         recorded_run=_get_text(resource, semconv.RECORDED_RUN),
         incomplete=_get_text(resource, semconv.INCOMPLETE),
         replayed=bool(_get_text(resource, semconv.REPLAYED)),
     )
 
 
-def _find_printed_answer(spans: Iterable[Span]) -> str:
-    found = (_get_text(span.attributes, semconv.PRINTED_ANSWER) for span in spans)
-    return next(filter(None, found), "")
+def _find_text(spans: Iterable[Span], name: str) -> str | None:
+    found = (span.attributes.get(name) for span in spans)
+    return next((each for each in found if isinstance(each, str)), None)
 
 
 def _get_text(resource: Mapping[str, Json], name: str) -> str:

@@ -292,7 +292,7 @@ class PageData:
     def _make_content(self, content: RunContent, outcome: CaseOutcome) -> JsonObject:
         case = outcome.summary
         return {
-            "run": replace(content, performance=None) if content.performance else content,
+            "run": replace(content, performance=None, printed=None),
             "checks": [self._make_findings(each) for each in outcome.results],
             **_drop_empty(
                 {

@@ -304,6 +304,7 @@ def _content(read: results_schema.CaseJson) -> RunContent:
         cut=read.cut,
         redacted=read.redacted,
         performance=None if read.performance is None else dumps(read.performance),
+        printed=read.printed,
     )
 
 

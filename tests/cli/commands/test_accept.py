@@ -191,6 +191,20 @@ def test_secrets_are_kept_out(tmp_path: Path) -> None:
     assert "It is ***" in (tmp_path / "evals/cases.yaml").read_text()
 
 
+@pytest.mark.parametrize("answer", ["Done [key removed]", "Done sk-a1B2c3D4e5F6g7H8i9J0"])
+def test_answer_with_a_removed_key_is_not_expected(tmp_path: Path, answer: str) -> None:
+    assert accept(tmp_path, "--all", traces=(otlp("Log in", "Done"),)).code == 0
+    path = tmp_path / "evals/cases.yaml"
+    before = path.read_text()
+    ran = accept(tmp_path, "--all", "--update", traces=(otlp("Log in", answer),))
+    assert (ran.code, path.read_text()) == (1, before)
+    reason = "a key was removed from the answer"
+    assert f"refused: log_in (t.jsonl): {reason} of turn 1" in ran.out
+    assert f"{reason}: let the agent answer without its key and record again, or" in ran.out
+    ran = accept(tmp_path, "--all", "--update", "--no-answers", traces=(otlp("Log in", answer),))
+    assert (ran.code, path.read_text()) == (0, before)
+
+
 @pytest.mark.parametrize("arguments", [(), ("--all",)])
 def test_refusal_of_all_runs_fails_and_says_what_to_do(
     tmp_path: Path, arguments: tuple[str, ...]
