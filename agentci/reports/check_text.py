@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from agentci._util.text import escape, truncate
@@ -9,6 +10,7 @@ from agentci._util.text.format import format_criterion, format_score
 from agentci._util.text.patterns import TEMPORARY_PATH, UUID
 from agentci.model.case import CaseSummary, DialogueTurn
 from agentci.model.result import CheckResult
+from agentci.model.values import IdentityKey
 from agentci.reports import tool_calls
 
 MAX_TURNS = 5
@@ -94,14 +96,40 @@ _ID_CHARACTER: Final = re.compile(r"[\d_/.-]")
 
 def hide_case_values(text: str, case: CaseSummary) -> str:
     """Replace what is another one in each case: its ids, its file, and the numbers of its user."""
-    ids = (case.id, case.trace_id, case.eval_case_id or "", case.recording.file)
-    questions = " ".join(turn.question for turn in case.dialogue)
+    for each in _list_case_values(IdentityKey(case)):
+        if each in text:
+            text = _hide_word(text, each)
+    return _CASE_VALUE.sub(truncate.ELLIPSIS, text)
+
+
+# Each check of a case needs them, several times.
+@lru_cache(maxsize=4096)
+def _list_case_values(case: IdentityKey[CaseSummary]) -> Sequence[str]:
+    """List the values of a case, the longest first."""
+    own = case.value
+    ids = (own.id, own.trace_id, own.eval_case_id or "", own.recording.file)
+    questions = " ".join(turn.question for turn in own.dialogue)
     values = {
         each for each in (*ids, *_WORD_WITH_DIGIT.findall(questions)) if _ID_CHARACTER.search(each)
     }
-    for each in sorted(filter(text.__contains__, values), key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(each)}(?!\w)", truncate.ELLIPSIS, text)
-    return _CASE_VALUE.sub(truncate.ELLIPSIS, text)
+    return sorted(values, key=lambda each: (-len(each), each))
+
+
+def _hide_word(text: str, value: str) -> str:
+    """Replace a value that is not part of a word; compiling a pattern for it would take longer."""
+    shown, done, start = "", 0, text.find(value)
+    while start >= 0:
+        end = start + len(value)
+        if _ends_word(text[start - 1 : start]) or _ends_word(text[end : end + 1]):
+            start = text.find(value, start + 1)
+            continue
+        shown += f"{text[done:start]}{truncate.ELLIPSIS}"
+        done, start = end, text.find(value, end)
+    return f"{shown}{text[done:]}"
+
+
+def _ends_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def format_requirement(result: CheckResult) -> str:

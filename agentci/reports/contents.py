@@ -367,6 +367,8 @@ class FieldCutter:
 
     def cut_texts(self, name: str, texts: Sequence[str]) -> tuple[str, ...]:
         """Shorten each text."""
+        if not texts or max(map(len, texts)) <= MAX_FIELD_CHARACTERS:
+            return tuple(texts)
         return tuple(self.cut_text(f"{name}[{index}]", each) for index, each in enumerate(texts))
 
     def cut_arguments(self, name: str, call: _Call) -> _Call:

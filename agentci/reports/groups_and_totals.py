@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -49,18 +50,20 @@ class EvaluatorStats(Struct, frozen=True, kw_only=True):
 
 def compute_evaluator_stats(results: Sequence[CheckResult]) -> EvaluatorStats:
     """Compute statistics of the checks of one evaluator of one config."""
-    groups: dict[str, list[CheckResult]] = {}
+    passes: dict[str, list[bool]] = {}
+    scores: dict[str, list[float]] = {}
     for result in results:
         if result.status in SCORED_STATUSES:
-            groups.setdefault(result.case.group, []).append(result)
-    passes = [[each.status == "passed" for each in group] for group in groups.values()]
-    scores = [_scores(group) for group in groups.values()]
-    judged = [each for group in passes for each in group]
+            group, score = result.case.group, result.score
+            passes.setdefault(group, []).append(result.status == "passed")
+            if score is not None and math.isfinite(score):
+                scores.setdefault(group, []).append(score)
+    judged = [*chain.from_iterable(passes.values())]
     return EvaluatorStats(
         pass_rate=sum(judged) / len(judged) if judged else None,
-        pass_rate_interval=_find_interval(passes),
-        score_interval=_find_interval([group for group in scores if group]),
-        groups=len(groups),
+        pass_rate_interval=_find_interval([*passes.values()]),
+        score_interval=_find_interval([*scores.values()]),
+        groups=len(passes),
     )
 
 
@@ -93,12 +96,6 @@ def format_mean_score(score: float | None, stats: EvaluatorStats) -> str:
         f"{format_score(score)} ({format_number(interval.low, 2)} to "
         f"{format_number(interval.high, 2)})"
     )
-
-
-def _scores(results: Sequence[CheckResult]) -> list[float]:
-    judgements = (result.judgement for result in results)
-    scores = [each.score for each in judgements if each is not None and each.score is not None]
-    return [score for score in scores if math.isfinite(score)]
 
 
 def format_path(file: str) -> str:

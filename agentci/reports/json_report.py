@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct, convert, json
@@ -175,6 +176,8 @@ def _result(
     )
 
 
+# An evaluator's is written with each of its checks.
+@lru_cache(maxsize=1024)
 def _place(place: Place) -> results_schema.PlaceJson:
     return results_schema.PlaceJson(file=place.file, line=place.line, column=place.column)
 

@@ -16,8 +16,9 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_number
 from agentci.gate.decision import compute_totals
 from agentci.gate.rules import list_missing_cases
-from agentci.model.result import CheckResult, Report, Status
-from agentci.model.values import COMMAND_LINE, JUnitFormat, Problem, replace
+from agentci.model.requests import EvaluatorIdentity
+from agentci.model.result import CheckResult, RepeatRecord, Report, Status
+from agentci.model.values import COMMAND_LINE, JUnitFormat, Place, Problem, replace
 from agentci.reports.check_text import (
     format_headline,
     format_reason,
@@ -55,7 +56,12 @@ def make_case_name(result: CheckResult, taken: Counter[str]) -> str:
 
     Ids may differ only in invisible characters or in the part that truncation removes.
     """
-    return _number_name(escape_attribute(f"{result.case.id} > {result.evaluator.name}"), taken)
+    # A case has a check of each evaluator.
+    parts = [escape_attribute(each) for each in (result.case.id, result.evaluator.name)]
+    name = " > ".join(parts)
+    if len(name) > MAX_ATTRIBUTE or not all(parts):
+        name = escape_attribute(f"{result.case.id} > {result.evaluator.name}")
+    return _number_name(name, taken)
 
 
 def _number_name(name: str, taken: Counter[str]) -> str:
@@ -112,7 +118,7 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
         yield '<?xml version="1.0" encoding="UTF-8"?>\n'
         yield from _wrap_element(
             root,
-            (
+            chain.from_iterable(
                 self._suite(config, classname, suites[config], problems[config], missing[config])
                 for config, classname in make_classnames(list(suites)).items()
             ),
@@ -148,35 +154,39 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
             ),
             (_render_missing_case(*each, classname, taken) for each in missing),
         )
-        return _wrap_element(element, ([text] for text in chain(outputs, cases)), level=1)
+        yield _SUITE_MARGIN
+        inner = (f"{_MARGIN}{text}" for text in chain(outputs, cases))
+        yield from _wrap_element(element, inner, _SUITE_MARGIN)
 
     def _render_test_case(self, result: CheckResult, name: str, classname: str) -> str:
         """Render a test case; a tree of elements would take most of the time of all reports."""
-        attributes = {
-            "name": name,
-            "classname": f"{classname}.{escape_name_part(result.evaluator.name)}",
-            "time": _format_seconds([result]),
-        }
-        output = list(result.case.warnings)
+        evaluator = result.evaluator
+        output: Sequence[str] = result.case.warnings
         children: list[str] = []
+        where = ""
         if self.dialect == "common":
-            if place := place_in_file(result.evaluator.place):
-                attributes |= {"file": escape_attribute(place.file), "line": str(place.line)}
-            properties = "".join(starmap(_render_property, _list_all_properties(result).items()))
-            children.append(f"<properties>{properties}{_MARGIN}  </properties>")
+            where = _render_place(evaluator.place)
+            children.append(_render_properties(result))
         else:
-            output = [f"{k}: {v}" for k, v in _list_properties(result).items()] + output
+            properties = _list_properties(
+                evaluator, result.score, result.repeats, cached=result.cached
+            )
+            output = [*(f"{k}: {v}" for k, v in properties.items()), *output]
         if tag := _TAGS.get(result.status):
             outcome = {"type": result.status, "message": _format_message(result)}
             children.append(_render_element(tag, outcome, _format_details(result)))
         link = self._format_attachment() if result.status in ("failed", "errored") else ""
         if text := "\n".join(each for each in (_make_text(output) if output else "", link) if each):
             children.append(_render_element("system-out", {}, text))
-        whole = _render_element("testcase", attributes)
+        start = (
+            f'<testcase name="{name.translate(_ESCAPED_ATTRIBUTE)}"'
+            f' classname="{_render_evaluator(classname, evaluator.name)}"'
+            f' time="{_limit_seconds(result):.3f}"{where}'
+        )
         if not children:
-            return whole
+            return f"{start} />"
         inner = "".join(f"{_MARGIN}  {child}" for child in children)
-        return f"{whole.removesuffix(' />')}>{inner}{_MARGIN}</testcase>"
+        return f"{start}>{inner}{_MARGIN}</testcase>"
 
     def _render_error(self, problem: Problem, classname: str, taken: Counter[str]) -> str:
         """Render an error of the input as a test case."""
@@ -238,19 +248,16 @@ def _render_missing_case(case: str, problem: Problem, classname: str, taken: Cou
     return f"{whole}>{_MARGIN}  {inner}{_MARGIN}</testcase>"
 
 
-def _wrap_element(
-    element: ET.Element, children: Iterator[Iterable[str]], *, level: int = 0
-) -> Iterator[str]:
-    """Yield an element around ``children`` as text, indented as by ``ET.indent``."""
-    margin, whole = "\n" + "  " * level, ET.tostring(element, encoding="unicode")
-    first = next(children, None)
+def _wrap_element(element: ET.Element, inner: Iterator[str], margin: str = "\n") -> Iterator[str]:
+    """Yield an element around other elements, which begin with their margins, as text."""
+    whole = ET.tostring(element, encoding="unicode")
+    first = next(inner, None)
     if first is None:
         yield whole
         return
     yield f"{whole.removesuffix(' />')}>"
-    for child in chain([first], children):
-        yield f"{margin}  "
-        yield from child
+    yield first
+    yield from inner
     yield f"{margin}</{element.tag}>"
 
 
@@ -279,8 +286,9 @@ _TAGS: Final[dict[Status, str]] = {
     "errored": "error",
     "skipped": "skipped",
 }
-# Before a test case, and before what is in it.
-_MARGIN: Final = "\n" + "  " * 2
+# Before a suite, and before a test case.
+_SUITE_MARGIN: Final = "\n" + "  "
+_MARGIN: Final = f"{_SUITE_MARGIN}  "
 _ESCAPED_TEXT: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _ESCAPED_ATTRIBUTE: Final = {
     **_ESCAPED_TEXT,
@@ -321,36 +329,67 @@ def _format_details(result: CheckResult) -> str:
     )
 
 
-def _list_all_properties(result: CheckResult) -> dict[str, str]:
-    """List the properties, and the tags that Datadog makes of names of this form."""
-    properties = _list_properties(result)
-    tags = {
-        "case": result.case.id,
-        "evaluator": result.evaluator.name,
-        "score": properties.get("score", ""),
-    }
-    return properties | {f"dd_tags[agentci.{name}]": value for name, value in tags.items() if value}
+def _render_properties(result: CheckResult) -> str:
+    """Render the properties, and the tags that Datadog makes of names of this form."""
+    own, tags = _render_shared_properties(
+        result.evaluator, result.score, result.repeats, cached=result.cached
+    )
+    return f"{own}{_render_property('dd_tags[agentci.case]', result.case.id)}{tags}"
 
 
-# Scores, thresholds and criteria recur, and a case has a check of each evaluator.
+# Scores recur, and a case has a check of each evaluator.
+@lru_cache(maxsize=1024)
+def _render_shared_properties(
+    evaluator: EvaluatorIdentity,
+    score: float | None,
+    repeats: RepeatRecord | None,
+    *,
+    cached: bool,
+) -> tuple[str, str]:
+    """Render what may be the same in other cases: what is before the tag of the case, and after."""
+    properties = _list_properties(evaluator, score, repeats, cached=cached)
+    tags = {"evaluator": evaluator.name, "score": properties.get("score", "")}
+    shown = {f"dd_tags[agentci.{name}]": value for name, value in tags.items() if value}
+    own, after = ("".join(starmap(_render_property, each.items())) for each in (properties, shown))
+    return f"<properties>{own}", f"{after}{_MARGIN}  </properties>"
+
+
 @lru_cache(maxsize=1024)
 def _render_property(name: str, value: str) -> str:
     attributes = {"name": name, "value": escape_attribute(value)}
     return f"{_MARGIN}    {_render_element('property', attributes)}"
 
 
-def _list_properties(result: CheckResult) -> dict[str, str]:
-    evaluator = result.evaluator
+@lru_cache(maxsize=1024)
+def _render_evaluator(classname: str, evaluator: str) -> str:
+    return f"{classname}.{escape_name_part(evaluator)}".translate(_ESCAPED_ATTRIBUTE)
+
+
+@lru_cache(maxsize=1024)
+def _render_place(place: Place) -> str:
+    if place_in_file(place) is None:
+        return ""
+    file = escape_attribute(place.file).translate(_ESCAPED_ATTRIBUTE)
+    return f' file="{file}" line="{place.line}"'
+
+
+def _list_properties(
+    evaluator: EvaluatorIdentity,
+    score: float | None,
+    repeats: RepeatRecord | None,
+    *,
+    cached: bool,
+) -> dict[str, str]:
     properties = {
-        "score": "" if result.score is None else format_number(result.score, digits=6),
+        "score": "" if score is None else format_number(score, digits=6),
         "threshold": ""
         if evaluator.threshold is None
         else format_number(evaluator.threshold, digits=6),
         "criterion": evaluator.criterion,
         "type": evaluator.type,
         "required": "" if evaluator.required else "false",
-        "cached": "true" if result.cached else "",
-        **make_repeat_properties(result.repeats),
+        "cached": "true" if cached else "",
+        **make_repeat_properties(repeats),
     }
     return {name: value for name, value in properties.items() if value}
 
@@ -361,7 +400,11 @@ def _format_seconds(results: Iterable[CheckResult]) -> str:
 
 def sum_seconds(results: Iterable[CheckResult]) -> float:
     """Sum the seconds that checks took, without impossible ones of another run."""
-    return math.fsum(each.seconds for each in results if 0 < each.seconds <= MAX_SECONDS)
+    return math.fsum(map(_limit_seconds, results))
+
+
+def _limit_seconds(result: CheckResult) -> float:
+    return result.seconds if 0 < result.seconds <= MAX_SECONDS else 0.0
 
 
 def _make_text(parts: Iterable[str]) -> str:

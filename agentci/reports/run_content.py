@@ -31,7 +31,6 @@ from agentci.model.trace import (
     EARLY_END,
     ModelStep,
     PriceList,
-    RunSpan,
     SubagentRun,
     TokenTotals,
     TokenUsage,
@@ -121,23 +120,24 @@ def add_baseline(content: RunContent, before: RunContent) -> RunContent:
 def add_baseline_durations(content: RunContent, before: RunContent) -> RunContent:
     """Add the baseline's durations to the spans of the same turn, kind and name, in order."""
     durations: defaultdict[tuple[int, str, str], deque[float]] = defaultdict(deque)
-    for turn, span in _assign_spans(before):
+    for turn, span in zip(_find_turns(before), before.spans, strict=True):
         durations[turn, span.kind, span.name].append(span.ms)
     if not durations:
         return content
     spans = tuple(
         replace(span, before_ms=old.popleft())
-        if (old := durations[turn, span.kind, span.name])
+        if (old := durations.get((turn, span.kind, span.name)))
         else span
-        for turn, span in _assign_spans(content)
+        for turn, span in zip(_find_turns(content), content.spans, strict=True)
     )
     return replace(content, spans=spans)
 
 
-def _assign_spans(content: RunContent) -> Iterator[tuple[int, RunSpan]]:
-    """Yield each span with the index of its turn: the one around it, else the last that began."""
+def _find_turns(content: RunContent) -> list[int]:
+    """Find the index of each span's turn: the one around it, else the last that began."""
     indexes = {turn.span: index for index, turn in enumerate(content.turns)}
     parents = {span.id: span.parent for span in content.spans}
+    found = []
     begun = -1
     for span in content.spans:
         begun = indexes.get(span.id, begun)
@@ -147,7 +147,8 @@ def _assign_spans(content: RunContent) -> Iterator[tuple[int, RunSpan]]:
         while outer is not None and outer not in indexes and left:
             left -= 1
             outer = parents.get(outer)
-        yield indexes.get(outer, begun), span
+        found.append(indexes.get(outer, begun))
+    return found
 
 
 def add_cost(content: RunContent, prices: PriceList) -> RunContent:

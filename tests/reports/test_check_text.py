@@ -13,6 +13,7 @@ from agentci.reports.check_text import (
     format_headline,
     format_outcome,
     format_reason,
+    hide_case_values,
     list_findings,
     split_lines,
 )
@@ -214,3 +215,9 @@ def test_reason_names_the_first_low_turn_without_its_texts() -> None:
     assert result.judgement is not None
     low = replace(result, judgement=replace(result.judgement, turn_scores=(0.9, 0.1)))
     assert format_reason(low) == "turn 2: score 0.1"
+
+
+def test_values_of_a_case_are_hidden_where_they_are_whole_words() -> None:
+    case = replace(make_result(case="r-1").case, eval_case_id="r-1.1", trace_id="t")
+    text = "r-1, r-1.1 and xr-1 or r-12: r-1-r-1"
+    assert hide_case_values(text, case) == "\u2026, \u2026 and xr-1 or r-12: \u2026-\u2026"
