@@ -87,14 +87,25 @@ class _Conversation(Struct, kw_only=True, eq=False):
         return self.last.exchange.reply.calls
 
 
-def rebuild_turns(exchanges: Iterable[Exchange]) -> tuple[RebuiltTurn, ...]:
-    """Rebuild the turns of one case, sorted by start; those of sub-agents are inside others."""
+def rebuild_turns(
+    exchanges: Iterable[Exchange], *, joins_repeated: bool = False
+) -> tuple[RebuiltTurn, ...]:
+    """Rebuild the turns of one case, sorted by start; those of sub-agents are inside others.
+
+    Args:
+        joins_repeated: whether a request that is sent again after an empty answer continues the
+            turn; else it begins a conversation.
+    """
     conversations: list[_Conversation] = []
     for exchange in _drop_retried(sorted(exchanges, key=lambda one: one.started)):
         messages = exchange.request.messages
         given = make_history(messages)
         found = _find_conversation(exchange, given, conversations)
-        if found is None:
+        repeated = [c for c in conversations if joins_repeated and _is_repeated(exchange, given, c)]
+        if found is None and repeated:
+            found = repeated[-1]
+            new = messages[len(messages) :]
+        elif found is None:
             found = _find_handover(exchange, given, conversations)
             new = find_last_question(messages)
         else:
@@ -145,6 +156,14 @@ def _find_conversation(
     fitting = [c for c in going_on if not _contradicts(c, answered)]
     found = fitting or _find_rewritten(candidates, given, answered)
     return _choose_longest(_prefer_trace(found, exchange.trace))
+
+
+def _is_repeated(
+    exchange: Exchange, given: Sequence[HistoryPart], conversation: _Conversation
+) -> bool:
+    """Whether a request repeats the last one of a conversation, whose answer was empty."""
+    is_later = conversation.last.exchange.ended <= exchange.started
+    return is_later and bool(given) and conversation.history == tuple(given)
 
 
 def _prefer_trace(found: Sequence[_Conversation], trace: str) -> Sequence[_Conversation]:

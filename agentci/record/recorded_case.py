@@ -237,6 +237,7 @@ PROXY: Final = "proxy"
 EXPORTED: Final = "exported telemetry"
 INJECTED: Final = "injected telemetry"
 NO_ACTIVITY: Final = "no agent activity was recorded"
+NO_ANSWER: Final = "no answer was recorded"
 
 
 # Ids, times, and names made from ids, of traces and their parts.
@@ -359,7 +360,7 @@ def summarize_traces(traces: Sequence[Trace], *, cases: int = 1) -> TraceSummary
         has_question = any(turn.user_text for turn in turns)
         missing = reasons[0] if reasons else "no turn has a question and an answer"
         if not reasons and has_question:
-            missing = "no answer was recorded"
+            missing = NO_ANSWER
     answers = tuple(turn.final_text for turn in turns if turn.final_text)
     return TraceSummary(
         cases=cases,

@@ -60,6 +60,7 @@ from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variab
 from agentci.record.recorded_case import (
     MAX_ID,
     NO_ACTIVITY,
+    NO_ANSWER,
     PROXY,
     RecordCase,
     RecordingChoice,
@@ -108,6 +109,7 @@ MAX_LAST_LINE: Final = 200
 POLL_SECONDS: Final = 0.1
 PROGRESS_SECONDS: Final = 30.0
 OUTPUT_TAIL_BYTES: Final = 4096
+EMPTY_ANSWER: Final = "the model's last answer is empty"
 # Ends the reason of a case whose recording has model calls.
 NONE_MADE: Final = "the agent made none"
 NO_CASE: Final = RecordCase(id="", input=None, is_named=False)
@@ -516,14 +518,15 @@ class _Recorder:
         run = blake2b(seed, digest_size=8).hexdigest()
         stamp = CaseStamp(id=case.id, is_eval_case=case.is_named, input=case.input, run=run)
         redact = self._order.redactor.redact
-        turns = rebuild_turns(exchanges)
+        # A server may be asked the same question again.
+        turns = rebuild_turns(exchanges, joins_repeated=bool(case.id))
         by_proxy = tuple(write_turns(turns, stamp, seed=seed, redact=redact))
         choice = choose_recording(
             by_proxy,
             exported=self._exported.list_lines(stamp, redact),
             injected=self._injected.list_lines(stamp, redact),
         )
-        summary = self._explain_inactivity(choice.summary, case.id, end)
+        summary = self._explain_missing(choice.summary, case.id, end, exchanges)
         if choice.source != PROXY and self._has_refused_spans(case.id):
             summary = replace(summary, missing=TOO_MANY_SPANS)
         failed = [one for one in exchanges if one.failed and one.status]
@@ -578,10 +581,13 @@ class _Recorder:
             seconds=seconds,
         )
 
-    def _explain_inactivity(
-        self, summary: TraceSummary, case: str, end: CommandEnd
+    def _explain_missing(
+        self, summary: TraceSummary, case: str, end: CommandEnd, exchanges: Sequence[Exchange]
     ) -> TraceSummary:
-        """Note that an agent that ended well made none of the model calls of its recording."""
+        """Note an empty answer of the model, or that a replayed agent did not call it."""
+        if summary.missing == NO_ANSWER and exchanges and _is_empty(exchanges[-1]):
+            reasons = ", ".join(exchanges[-1].reply.finish_reasons) or "none"
+            return replace(summary, missing=f"{EMPTY_ANSWER} (finish reason: {reasons})")
         recorded = (self._order.recorded or {}).get(make_file_name(case))
         number = recorded.model_calls if recorded is not None and end.code == 0 else 0
         if summary.missing != NO_ACTIVITY or not number:
@@ -696,6 +702,12 @@ class _Recorder:
             found.lines, reason, CaseStamp(), seed=b"", redact=self._order.redactor.redact
         )
         return replace(found, lines=lines, incomplete=reason)
+
+
+def _is_empty(exchange: Exchange) -> bool:
+    """Whether the model answered neither with text nor with a call of a tool."""
+    found = (message.content for message in exchange.reply.messages)
+    return not exchange.failed and not any((one.text or "").strip() or one.calls for one in found)
 
 
 def _describe_open_call(exchanges: Sequence[Exchange]) -> str:

@@ -214,6 +214,23 @@ def test_equal_question_without_open_call_begins_a_conversation() -> None:
     assert outline(rebuild_turns(calls)) == [(0, "A", 1), (1, "A\nB", 1)]
 
 
+@pytest.mark.parametrize(
+    ("replies", "joined", "separate"),
+    [
+        (["", "Hi", "Hi"], [(0, "Q", 2), (1, "Q", 1)], [(0, "Q", 1), (1, "Q", 1), (2, "Q", 1)]),
+        ([None, "", ""], [(0, "Q", 2)], [(0, "Q", 1), (1, "Q", 1)]),
+    ],
+)
+def test_request_that_is_repeated_after_an_empty_answer_continues_the_turn(
+    replies: list[str | None], joined: Any, separate: Any
+) -> None:
+    clock = Clock()
+    answers = (None if each is None else assistant(each) for each in replies)
+    calls = [chat(clock, [user("Q")], each) for each in answers]
+    assert outline(rebuild_turns(calls, joins_repeated=True)) == joined
+    assert outline(rebuild_turns(calls)) == separate
+
+
 def test_new_question_during_open_call_stays_in_the_turn() -> None:
     clock = Clock()
     call = assistant(None, ("c1", "f", "{}"))

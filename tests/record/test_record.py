@@ -20,7 +20,7 @@ from agentci.model.values import Place
 from agentci.record.recorder import find_last_line
 from examples.agents.mock_model import MockModel, mock_model
 from tests._util.http.servers import Answer, script, serve
-from tests.helpers.support import ROOT, run_agentci
+from tests.helpers.support import ROOT, Ran, run_agentci
 from tests.helpers.waiting import wait_until
 from tests.record.recorded import (
     AGENT,
@@ -363,6 +363,30 @@ def test_compressed_request_is_passed_on_and_understood(tmp_path: Path) -> None:
     assert gzip.decompress(asked[0].body).startswith(b'{"model"')
     [trace] = read_traces(tmp_path / OUT)
     assert [describe(turn) for turn in trace.turns] == [("Hi", [], "Hello")]
+
+
+def test_empty_answer_is_named_and_a_repeated_request_continues_the_turn(tmp_path: Path) -> None:
+    program = tmp_path / "agent.py"
+    (tmp_path / "cases.yaml").write_text("- {id: a, input: Hi}\n")
+
+    def record_answers(*texts: str) -> Ran:
+        program.write_text(REQUEST + SEND * len(texts))
+        messages = ({"role": "assistant", "content": each} for each in texts)
+        choices = ({"index": 0, "finish_reason": "length", "message": each} for each in messages)
+        answers = [Answer(body=json.dumps({"choices": [each]}).encode()) for each in choices]
+        command = ["--cases", "cases.yaml", "--", sys.executable, str(program)]
+        with serve(script(*answers)) as server, patch.dict(os.environ) as environ:
+            environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+            return run_agentci(["record", *command], cwd=tmp_path)
+
+    ran = record_answers("", "")
+    assert ran.code == 3
+    message = "no complete turn: the model's last answer is empty (finish reason: length); check"
+    assert f"error: case a: {message}" in ran.err
+    assert record_answers("", "Hello").code == 0
+    [trace] = read_traces(tmp_path / OUT)
+    assert [describe(turn) for turn in trace.turns] == [("Hi", [], "Hello")]
+    assert len(trace.turns[0].model_steps) == 2
 
 
 def test_failing_command_is_reported_although_its_turns_are_complete(
