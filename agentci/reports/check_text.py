@@ -24,14 +24,20 @@ def format_headline(result: CheckResult) -> str:
     """
     if result.status in ("errored", "skipped"):
         return result.reason or "no reason given"
-    if result.reason is not None and result.status == "failed" and reaches_threshold(result):
-        return f"failed despite {_format_score(result)}: {result.reason}"
+    if result.status == "failed" and reaches_threshold(result) and (why := _find_reason(result)):
+        return f"{why}; {_format_score(result)} alone would pass"
     if result.reason is not None and result.status == "passed":
         return f"{result.reason} ({_format_score(result)})"
     if result.status == "passed":
         return _format_score(result)
     reason = "" if result.reason is None else f"{result.reason}; "
     return f"{reason}{_format_score(result)}, {format_requirement(result)}"
+
+
+def _find_reason(result: CheckResult) -> str:
+    """Return the reason of a check, or else the first thing that it missed; empty without both."""
+    misses = () if result.judgement is None else result.judgement.misses
+    return result.reason or next(iter(misses), "")
 
 
 _TRACEBACK: Final = re.compile(

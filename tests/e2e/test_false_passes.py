@@ -200,7 +200,7 @@ class TestReport:
         program = """print('{"score": 1, "status": "FAILED"}')"""
         ran = _run(tmp_path, CODE, program=program)
         assert (ran.code, _only(ran)["reason"]) == (1, "the evaluator returned status FAILED")
-        assert "failed despite score 1: the evaluator returned status FAILED" in ran.out
+        assert "the evaluator returned status FAILED; score 1 alone would pass" in ran.out
 
     def test_boolean_score_is_an_error(self, tmp_path: Path) -> None:
         assert _run(tmp_path, CODE, program="print('{\"score\": true}')").code == 3

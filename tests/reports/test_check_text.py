@@ -67,14 +67,14 @@ def _with_turns(
             "failed",
             1.0,
             "1 turn missing",
-            "failed despite score 1: 1 turn missing",
+            "1 turn missing; score 1 alone would pass",
             id="failed despite its score",
         ),
         pytest.param(
             "failed",
             0.7,
             "1 turn missing",
-            "failed despite score 0.7: 1 turn missing",
+            "1 turn missing; score 0.7 alone would pass",
             id="failed at the threshold",
         ),
         pytest.param(
@@ -94,6 +94,11 @@ def test_headline_describes_outcome(
     status: Status, score: float | None, reason: str | None, expected: str
 ) -> None:
     assert format_headline(make_result(status, score, reason=reason)) == expected
+
+
+def test_first_miss_is_the_reason_of_a_check_that_failed_despite_its_score() -> None:
+    result = _with_turns((1.0,), score=1.0, misses=("turn 1: no price", "turn 2: no price"))
+    assert format_headline(result) == "turn 1: no price; score 1 alone would pass"
 
 
 def test_score_without_threshold_shows_criterion() -> None:
