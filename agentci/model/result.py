@@ -104,6 +104,7 @@ class CallContent(
     arguments: Annotated[Any, _about("As recorded; absent if they were not.")] = None
     result: Annotated[Any | UnsetType, _about("As recorded; absent if there is none.")] = UNSET
     error: Annotated[bool | None, _about("Whether the call failed; absent if unknown.")] = None
+    failed: Annotated[bool, _about("By `error`, or by an error as its result.")] = False
     ms: Annotated[Milliseconds | None, _about("Duration.")] = None
     span: Annotated[str | None, _about("Id of its span in `spans`.")] = None
     id: str | None = None
@@ -122,10 +123,20 @@ class ExpectedCall(
     arguments: Annotated[Any, _about("Absent if the eval case leaves them out.")] = None
 
 
+class BaselineResult(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """The result of a tool call in the baseline."""
+
+    start: Annotated[str | None, _about("Its first characters; absent if there is none.")] = None
+    left: Annotated[int, _about("Number of characters left out.")] = 0
+    failed: Annotated[bool, _about("As of the calls of this run.")] = False
+
+
 class BaselineTurn(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """The same turn in the baseline; without results of tools."""
+    """The same turn in the baseline; `baseline_results` has the results of its tools."""
 
     answer: str | None = None
     calls: tuple[ExpectedCall, ...] = ()
@@ -166,6 +177,10 @@ class TurnContent(
         BaselineTurn | Literal["same"] | None,
         _about("`same` if answer and calls are; absent if the baseline lacks the turn."),
     ] = None
+    baseline_results: Annotated[
+        tuple[BaselineResult | Literal["same"], ...],
+        _about("Of the calls of the baseline's turn; empty if they are not kept."),
+    ] = ()
     baseline_latency_ms: Annotated[
         Milliseconds | None, _about("In the baseline, of a turn that is the `same`.")
     ] = None

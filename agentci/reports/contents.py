@@ -32,6 +32,7 @@ from agentci.reports.run_content import (
     find_answer_change,
     find_case_state,
     list_failing_tools,
+    mark_failed_calls,
 )
 
 # Of all cases, in JSON; report.html has as much again for evaluator input and output.
@@ -71,6 +72,7 @@ class StoredContents(Struct, frozen=True, kw_only=True, eq=False):
         content = self.redact(stored)
         if content != stored:
             content = replace(content, redacted=True)
+        content = mark_failed_calls(content)
         if self.chunks.get_size(number) > UNCUT_BYTES:
             content = cut_content(content)
         return reduce_content(content, self.levels.get(number, "full"))
@@ -181,8 +183,8 @@ def _add_turns(
     if stored is None:
         return content, None
     before = reduce_content(stored, content.level)
-    before = reduce_content(before, "without_results")
-    return content if content.level == "none" else add_baseline(content, before), before
+    content = content if content.level == "none" else add_baseline(content, before)
+    return content, reduce_content(before, "without_results")
 
 
 def make_excerpt(case: CaseSummary) -> RunContent:
@@ -406,7 +408,8 @@ def _keep_short(printed: str | None) -> str | None:
 
 
 def _drop_results(turn: TurnContent) -> TurnContent:
-    return replace(turn, calls=tuple(replace(call, result=UNSET) for call in turn.calls))
+    calls = tuple(replace(call, result=UNSET) for call in turn.calls)
+    return replace(turn, calls=calls, baseline_results=())
 
 
 def _make_excerpt(turn: TurnContent) -> TurnContent:

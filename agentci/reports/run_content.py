@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -18,6 +18,7 @@ from agentci.model.case import AgentvCase, Case, CaseSummary, DialogueTurn
 from agentci.model.result import (
     SCORED_STATUSES,
     BaselineCheck,
+    BaselineResult,
     BaselineTurn,
     CallContent,
     CaseState,
@@ -31,6 +32,7 @@ from agentci.model.trace import (
     EARLY_END,
     ModelStep,
     PriceList,
+    RunSpan,
     SubagentRun,
     TokenTotals,
     TokenUsage,
@@ -41,6 +43,7 @@ from agentci.model.trace import (
 )
 from agentci.model.values import Json, JsonObject, Place, replace
 from agentci.recordings.prices import price_steps
+from agentci.reports.tool_calls import align
 
 
 def find_case_state(
@@ -97,11 +100,33 @@ def list_failing_tools(content: RunContent, before: RunContent) -> tuple[str, ..
 
 def has_failed(call: CallContent) -> bool:
     """Return whether a tool failed: by the recording, or by an error as its result."""
-    return bool(call.error or (isinstance(call.result, Mapping) and call.result.get("error")))
+    is_error = isinstance(call.result, Mapping) and call.result.get("error")
+    return bool(call.failed or call.error or is_error)
+
+
+def mark_failed_calls(content: RunContent) -> RunContent:
+    """Mark the tool calls that failed, before their results are left out."""
+    inner = (turn for each in content.subagents for turn in each.turns)
+    if not any(has_failed(call) for turn in (*content.turns, *inner) for call in turn.calls):
+        return content
+    subagents = tuple(
+        replace(each, turns=tuple(map(_mark_failed_calls, each.turns)))
+        for each in content.subagents
+    )
+    return replace(
+        content, turns=tuple(map(_mark_failed_calls, content.turns)), subagents=subagents
+    )
+
+
+def _mark_failed_calls(turn: TurnContent) -> TurnContent:
+    if not any(map(has_failed, turn.calls)):
+        return turn
+    calls = (replace(call, failed=True) if has_failed(call) else call for call in turn.calls)
+    return replace(turn, calls=tuple(calls))
 
 
 def add_baseline(content: RunContent, before: RunContent) -> RunContent:
-    """Add the turns of the baseline, without results of tools.
+    """Add the turns of the baseline, and of the results of its tools the start.
 
     A turn that only the baseline has is added as missing.
     """
@@ -111,26 +136,99 @@ def add_baseline(content: RunContent, before: RunContent) -> RunContent:
         for index, turn in enumerate(content.turns)
     ]
     turns += (
-        TurnContent(user=turn.user, answer=None, missing=True, baseline=_make_baseline_turn(turn))
+        _add_baseline_turn(TurnContent(user=turn.user, answer=None, missing=True), turn)
         for turn in own[len(turns) :]
     )
+    if before.level != "full":
+        turns = [replace(turn, baseline_results=()) for turn in turns]
     return replace(content, turns=tuple(turns))
 
 
 def add_baseline_durations(content: RunContent, before: RunContent) -> RunContent:
-    """Add the baseline's durations to the spans of the same turn, kind and name, in order."""
-    durations: defaultdict[tuple[int, str, str], deque[float]] = defaultdict(deque)
-    for turn, span in zip(_find_turns(before), before.spans, strict=True):
-        durations[turn, span.kind, span.name].append(span.ms)
-    if not durations:
+    """Add the baseline's durations to the spans that are the same step of the same turn."""
+    if not before.spans:
         return content
-    spans = tuple(
-        replace(span, before_ms=old.popleft())
-        if (old := durations.get((turn, span.kind, span.name)))
-        else span
-        for turn, span in zip(_find_turns(content), content.spans, strict=True)
+    old, steps = _list_steps(before), _list_steps(content)
+    durations: dict[int, float] = {}
+    for turn in steps:
+        for then, now in _pair_steps(old[turn], steps[turn]):
+            durations[now.place] = then.span.ms
+    spans = (
+        replace(span, before_ms=durations[place]) if place in durations else span
+        for place, span in enumerate(content.spans)
     )
-    return replace(content, spans=spans)
+    return replace(content, spans=tuple(spans))
+
+
+class _Step(NamedTuple):
+    """A span with its index, of a run."""
+
+    place: int
+    span: RunSpan
+    run: RunContent
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.span.kind, self.span.name
+
+
+def _list_steps(content: RunContent) -> defaultdict[int, list[_Step]]:
+    """List the steps of each turn by its index."""
+    steps: defaultdict[int, list[_Step]] = defaultdict(list)
+    turns = _find_turns(content)
+    for place, (turn, span) in enumerate(zip(turns, content.spans, strict=True)):
+        steps[turn].append(_Step(place, span, content))
+    return steps
+
+
+def _list_requests(content: RunContent) -> dict[str | None, str]:
+    """List what tools are given and which tools models call, by id of the span."""
+    requests: dict[str | None, str] = {}
+    for turn in content.turns:
+        for index, step in enumerate(turn.steps):
+            names = [call.name for call in turn.calls if call.step == index]
+            requests[step.span] = json_text.dumps_compact(names)
+        requests.update((c.span, json_text.dumps_compact(c.arguments)) for c in turn.calls)
+    return requests
+
+
+# Of both sides: the steps of longer turns are paired only by their order.
+MAX_ALIGNED_PAIRS: Final = 40_000
+
+
+def _pair_steps(before: Sequence[_Step], now: Sequence[_Step]) -> Iterator[tuple[_Step, _Step]]:
+    """Pair steps of the same kind and name in order, those with the same request first."""
+    if [step.key for step in before] == [step.key for step in now]:
+        yield from zip(before, now, strict=True)
+        return
+    left: defaultdict[tuple[str, str], deque[_Step]] = defaultdict(deque)
+    others: list[_Step] = []
+    for then, found in _align_steps(before, now):
+        if then and found:
+            yield then, found
+        elif then:
+            left[then.key].append(then)
+        elif found:
+            others.append(found)
+    # These have another order than in the baseline.
+    yield from ((left[step.key].popleft(), step) for step in others if left[step.key])
+
+
+def _align_steps(
+    before: Sequence[_Step], now: Sequence[_Step]
+) -> Iterator[tuple[_Step | None, _Step | None]]:
+    if not before or len(before) * len(now) > MAX_ALIGNED_PAIRS:
+        yield from ((step, None) for step in before)
+        yield from ((None, step) for step in now)
+        return
+    old, new = (_list_requests(each[0].run) for each in (before, now))
+
+    def measure_likeness(then: _Step, step: _Step) -> int:
+        if then.key != step.key:
+            return 0
+        return 3 if old.get(then.span.id) == new.get(step.span.id) else 1
+
+    yield from align(before, now, measure_likeness)
 
 
 def _find_turns(content: RunContent) -> list[int]:
@@ -172,9 +270,34 @@ def _add_baseline_turn(turn: TurnContent, before: TurnContent) -> TurnContent:
     now = _make_baseline_turn(turn)
     then = _make_baseline_turn(before)
     is_same = (now.answer, now.calls, now.cut) == (then.answer, then.calls, then.cut)
+    results = _start_results(before)
     if not is_same or turn.missing:
-        return replace(turn, baseline=then)
-    return replace(turn, baseline="same", baseline_latency_ms=then.latency_ms)
+        return replace(turn, baseline=then, baseline_results=results)
+    pairs = zip(_start_results(turn), results, strict=True)
+    return replace(
+        turn,
+        baseline="same",
+        baseline_results=tuple("same" if one == other else other for one, other in pairs),
+        baseline_latency_ms=then.latency_ms,
+    )
+
+
+# Of the result of a tool in the baseline.
+MAX_RESULT_CHARACTERS: Final = 200
+
+
+def _start_results(turn: TurnContent) -> tuple[BaselineResult, ...]:
+    """Shorten the results of a turn's tools to their start."""
+    found = []
+    for index, call in enumerate(turn.calls):
+        text, left = None, turn.cut.get(f"calls[{index}].result", 0)
+        if call.result is not UNSET:
+            value = call.result
+            text = value if isinstance(value, str) else json_text.dumps_readable(value)
+            left += max(0, len(text) - MAX_RESULT_CHARACTERS)
+            text = text[:MAX_RESULT_CHARACTERS]
+        found.append(BaselineResult(start=text, left=left, failed=has_failed(call)))
+    return tuple(found)
 
 
 def _make_baseline_turn(turn: TurnContent) -> BaselineTurn:
@@ -205,19 +328,29 @@ def restore_baseline(content: RunContent) -> RunContent:
         if before == "same":
             latency = turn.baseline_latency_ms
             before = replace(_make_baseline_turn(turn), latency_ms=latency, tokens=None)
+        own = _start_results(turn)
+        results = [own[i] if r == "same" else r for i, r in enumerate(turn.baseline_results)]
+        left = {f"calls[{i}].result": each.left for i, each in enumerate(results) if each.left}
         turns.append(
             TurnContent(
                 user=turn.user,
                 answer=before.answer,
                 calls=tuple(
-                    CallContent(name=call.name, arguments=call.arguments) for call in before.calls
+                    _restore_call(call, results[index] if index < len(results) else None)
+                    for index, call in enumerate(before.calls)
                 ),
                 latency_ms=before.latency_ms,
                 tokens=before.tokens,
-                cut=before.cut,
+                cut={**before.cut, **left},
             )
         )
     return RunContent(turns=tuple(turns), level=content.level)
+
+
+def _restore_call(call: ExpectedCall, found: BaselineResult | None) -> CallContent:
+    result = UNSET if found is None or found.start is None else found.start
+    failed = found is not None and found.failed
+    return CallContent(name=call.name, arguments=call.arguments, result=result, failed=failed)
 
 
 MAX_TAGS: Final = 20

@@ -1,7 +1,7 @@
 """Expected and actual tool calls of a check, side by side."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from msgspec import Struct
 
@@ -33,6 +33,7 @@ MAX_WHOLE_CALL: Final = 80
 _CONTAINERS: Final = (Mapping, list, tuple)
 _Call: TypeAlias = tuple[str, Json]
 _Pair: TypeAlias = tuple[_Call | None, _Call | None]
+_Item = TypeVar("_Item")
 
 
 class ToolCallRow(Struct, frozen=True, kw_only=True):
@@ -212,11 +213,22 @@ def _calls(found: Json) -> list[_Call] | None:
 
 
 def _align_calls(expected: Sequence[_Call], actual: Sequence[_Call]) -> Iterator[_Pair]:
-    """Pair the calls of both sides in order, to maximise the total similarity."""
-    best = _score_pairings(expected, actual)
+    return align(expected, actual, _call_similarity)
+
+
+def align(
+    expected: Sequence[_Item],
+    actual: Sequence[_Item],
+    find_similarity: Callable[[_Item, _Item], int],
+) -> Iterator[tuple[_Item | None, _Item | None]]:
+    """Pair the items of both sides in order, to maximise the total similarity.
+
+    Those with a similarity of 0 are not paired.
+    """
+    best = _score_pairings(expected, actual, find_similarity)
     i = j = 0
     while i < len(expected) and j < len(actual):
-        similarity = _call_similarity(expected[i], actual[j])
+        similarity = find_similarity(expected[i], actual[j])
         if similarity and best[i][j] == similarity + best[i + 1][j + 1]:
             yield expected[i], actual[j]
             i, j = i + 1, j + 1
@@ -226,19 +238,23 @@ def _align_calls(expected: Sequence[_Call], actual: Sequence[_Call]) -> Iterator
         else:
             yield None, actual[j]
             j += 1
-    yield from ((call, None) for call in expected[i:])
-    yield from ((None, call) for call in actual[j:])
+    yield from ((each, None) for each in expected[i:])
+    yield from ((None, each) for each in actual[j:])
 
 
-def _score_pairings(expected: Sequence[_Call], actual: Sequence[_Call]) -> list[list[int]]:
-    """Return the best total similarity of the calls from (i, j) on.
+def _score_pairings(
+    expected: Sequence[_Item],
+    actual: Sequence[_Item],
+    find_similarity: Callable[[_Item, _Item], int],
+) -> list[list[int]]:
+    """Return the best total similarity of the items from (i, j) on.
 
     This is a weighted longest common subsequence.
     """
     best = [[0] * (len(actual) + 1) for _ in range(len(expected) + 1)]
     for i in reversed(range(len(expected))):
         for j in reversed(range(len(actual))):
-            similarity = _call_similarity(expected[i], actual[j])
+            similarity = find_similarity(expected[i], actual[j])
             paired = similarity + best[i + 1][j + 1] if similarity else 0
             best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
     return best

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentci.model.case import AgentvCase, Case, DatasetRow, EvalCase
-from agentci.model.result import CallContent, RunContent, TurnContent
+from agentci.model.result import BaselineResult, CallContent, RunContent, TurnContent
 from agentci.model.trace import (
     Message,
     ModelStep,
@@ -24,12 +24,14 @@ from agentci.model.trace import (
 )
 from agentci.model.values import Place, replace
 from agentci.recordings.agentv_run import convert_transcript_to_turn
+from agentci.reports.contents import reduce_content
 from agentci.reports.run_content import (
     add_baseline,
     add_baseline_durations,
     decode_content,
     encode_content,
     make_run_content,
+    mark_failed_calls,
     restore_baseline,
 )
 
@@ -289,6 +291,16 @@ OTHER = CallContent(name="f", arguments={"a": 2})
         pytest.param(_run(_turn("a", calls=(CALL,))), _run(_turn("a", calls=(CALL,))), id="same"),
         pytest.param(_run(_turn("a")), _run(_turn("b", latency_ms=9.0)), id="answer"),
         pytest.param(_run(_turn("a", calls=(CALL,))), _run(_turn("a", calls=(OTHER,))), id="call"),
+        pytest.param(
+            _run(_turn("a", calls=(CALL, CALL))),
+            _run(_turn("a", calls=(CALL, replace(CALL, result={"x": "y" * 500})))),
+            id="result",
+        ),
+        pytest.param(
+            _run(_turn("a", calls=(CALL,))),
+            _run(_turn("b", calls=(replace(CALL, result={"error": "no"}, failed=True),))),
+            id="failed",
+        ),
         pytest.param(_run(_turn("a"), _turn("b")), _run(_turn("a")), id="more turns"),
         pytest.param(_run(_turn("a")), _run(_turn("a"), _turn("b")), id="fewer turns"),
         pytest.param(_run(_turn("a")), _run(_turn("b", cut={"answer": 7})), id="shortened"),
@@ -335,6 +347,57 @@ def test_spans_are_not_compared_with_those_of_another_turn() -> None:
     nested = replace(now, spans=(first, replace(second, parent="2"), third))
     shown = add_baseline_durations(nested, before)
     assert [span.before_ms for span in shown.spans] == [1, 2, 3]
+
+
+def test_inserted_step_does_not_shift_the_steps_after_it() -> None:
+    chat: tuple[SpanKind, str] = ("model", "chat")
+    tool: tuple[SpanKind, str] = ("tool", "execute")
+    before = _timed_run((*chat, 1), (*tool, 2), (*chat, 3), anchors=(0,))
+    now = _timed_run((*chat, 9), (*tool, 9), (*chat, 9), (*tool, 9), (*chat, 9), anchors=(0,))
+
+    def with_calls(run: RunContent, *names: str) -> RunContent:
+        calls = (
+            CallContent(name=name, arguments={}, span=f"{2 * place + 1}", step=place)
+            for place, name in enumerate(names)
+        )
+        steps = (ModelStep(span=f"{2 * place}") for place in range(len(names) + 1))
+        return replace(run, turns=(replace(run.turns[0], calls=tuple(calls), steps=tuple(steps)),))
+
+    shown = add_baseline_durations(with_calls(now, "a", "b"), with_calls(before, "a"))
+    assert [span.before_ms for span in shown.spans] == [1, 2, None, None, 3]
+    # Two steps in another order are compared all the same.
+    swapped = _timed_run((*tool, 8), (*chat, 9), anchors=(0,))
+    shown = add_baseline_durations(swapped, _timed_run((*chat, 1), (*tool, 2), anchors=(0,)))
+    assert [span.before_ms for span in shown.spans] == [2, 1]
+
+
+def test_steps_of_a_very_long_turn_are_paired_by_their_order() -> None:
+    spans: list[tuple[SpanKind, str, float]] = [("model", "chat", n) for n in range(300)]
+    now, before = _timed_run(*spans, anchors=(0,)), _timed_run(*spans[:200], anchors=(0,))
+    shown = add_baseline_durations(now, before)
+    assert [span.before_ms for span in shown.spans] == [*range(200), *[None] * 100]
+
+
+def test_start_of_results_is_kept_of_the_baseline() -> None:
+    long = replace(CALL, result={"text": "x" * 300})
+    failed = replace(CALL, result={"error": "no"})
+    [turn] = add_baseline(_run(_turn("a", calls=(failed,))), _run(_turn("a", calls=(long,)))).turns
+    [found] = turn.baseline_results
+    assert turn.baseline == "same"
+    assert isinstance(found, BaselineResult)
+    assert (found.start or "").startswith('{"text": "xxx')
+    assert (len(found.start or ""), found.left, found.failed) == (200, 112, False)
+    kept = _run(_turn("a", calls=(long,)))
+    assert add_baseline(kept, kept).turns[0].baseline_results == ("same",)
+    dropped = reduce_content(kept, "without_results")
+    assert add_baseline(dropped, dropped).turns[0].baseline_results == ()
+
+
+def test_failed_call_is_marked_before_its_result_is_left_out() -> None:
+    failed = replace(CALL, result={"error": "no"})
+    content = mark_failed_calls(_run(_turn("a", calls=(failed, CALL))))
+    [turn] = reduce_content(content, "without_results").turns
+    assert [call.failed for call in turn.calls] == [True, False]
 
 
 def test_turn_like_that_of_the_baseline_has_its_latency() -> None:

@@ -169,7 +169,7 @@ function firstDifference({ missing, calls, answer, more }, run) {
     const found = differingCalls(turn, reference);
     const shown = places.flatMap((place) => found[place] ?? []);
     rows.push([`Tool call${of(number)}`, shown.map((row) => make('div.mono', callExcerpt(row, reference === 'baseline')))]);
-    const failed = turn.calls?.find(hasFailed);
+    const failed = turn.calls?.find((call) => call.failed && call.result !== undefined);
     if (failed) rows.push(['Tool error', make('span.mono', `${failed.name}: `, cutText(resultText(failed)))]);
   }
   if (answer) rows.push(...answerRows(turns[answer[0] - 1], answer[1], of(answer[0])));
@@ -198,11 +198,6 @@ function answerRows(turn, reference, of = '') {
 function differingCalls(turn, reference) {
   const calls = reference === 'expected' ? turn.expected_calls : baselineOf(turn)?.calls;
   return calls ? joinMoved(compareCalls(calls, turn.calls ?? []).rows).filter(({ mark }) => mark) : [];
-}
-
-/** Whether a tool failed: by its span, or by an error as its result. */
-function hasFailed({ error, result }) {
-  return result !== undefined && (error || (isObject(result) && Boolean(result.error)));
 }
 
 /** The leaves of the arguments that differ: by path, what each side has. */

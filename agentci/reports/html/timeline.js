@@ -16,6 +16,8 @@ function timelineView(run, each) {
   const shown = rows.slice(0, MAX_SPANS_SHOWN);
   const left = spans.length - shown.length + (run.cut?.spans ?? 0);
   const parts = contentOfSpans(run);
+  const hasBaseline = spans.some((span) => span.before_ms !== undefined);
+  const failed = new Set(everyTurn(run).flatMap(({ calls = [] }) => calls.filter((call) => call.failed).map((call) => call.span)));
   return make(
     'section.card.timeline',
     { 'aria-label': 'Timeline' },
@@ -26,10 +28,10 @@ function timelineView(run, each) {
       make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), each.before?.ms === undefined ? null : make('span', make('i.ghost'), 'baseline')),
     ),
     make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3].map((quarter) => make('span', milliseconds((end * quarter) / 4)))), make('span.amounts', milliseconds(end))),
-    each.before?.ms === undefined || spans.some((span) => span.before_ms !== undefined) ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', ms: each.before.ms }, 0, 0, end),
+    each.before?.ms === undefined || hasBaseline ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', ms: each.before.ms }, 0, 0, end),
     shown.map(([span, depth]) => [
       pauses.filter(({ next }) => next === span).map(({ real }) => make('p.pause', `${milliseconds(real)} pause between turns, not drawn`)),
-      spanRow(span, depth, place(span.start_ms), end, parts.get(span.id)),
+      spanRow({ ...span, error: span.error || failed.has(span.id), isNew: hasBaseline }, depth, place(span.start_ms), end, parts.get(span.id)),
     ]),
     left > 0 && make('p.quiet', `\u2026 and ${countOf(left, 'more span')}`),
   );
@@ -49,18 +51,31 @@ function pausesOf({ turns = [] }, rows) {
   return found;
 }
 
-/** By id of a span what went in and what came out, as far as the turns have it. */
-function contentOfSpans({ turns = [], subagents = [] }) {
+function everyTurn({ turns = [], subagents = [] }) {
+  return [...turns, ...subagents.flatMap((agent) => agent.turns)];
+}
+
+/** By id of a span what went in and what came out, as far as the turns have it: term, value and text of the baseline. */
+function contentOfSpans(run) {
   const found = new Map();
-  for (const { span, user, answer, calls = [], steps = [] } of [...turns, ...subagents.flatMap((agent) => agent.turns)]) {
-    const results = (step) => calls.filter((call) => call.step === step).map((call) => [`Result of ${call.name}`, call.result]);
-    found.set(span, [['User', user], ['Answer', answer]]);
+  for (const turn of everyTurn(run)) {
+    const { span, user, answer, steps = [] } = turn;
+    const base = baselineOf(turn);
+    const calls = joinMoved(compareCalls(base?.calls ?? [], turn.calls ?? []).rows).filter(({ actual }) => actual);
+    calls.push(...(turn.calls ?? []).slice(MAX_CALLS).map((actual) => ({ actual })));
+    const given = ({ actual, expected }, term) => [term, actual.arguments, valueText(expected?.arguments)];
+    const result = ({ actual, expected }, term = actual.failed ? 'Error' : 'Result') => [term, actual.result, startText(expected?.old)];
+    const answered = ['Answer', answer, base?.answer];
+    found.set(span, [['User', user], answered]);
     steps.forEach((step, index) => {
-      const asked = calls.filter((call) => call.step === index).map((call) => [`Call of ${call.name}`, call.arguments ?? {}]);
-      const given = index ? results(index - 1) : [['User', user]];
-      found.set(step.span, [...given, ...asked, index === steps.length - 1 ? ['Answer', answer] : []]);
+      const of = (place) => calls.filter(({ actual }) => actual.step === place);
+      found.set(step.span, [
+        ...(index ? of(index - 1).map((row) => result(row, `Result of ${row.actual.name}`)) : [['User', user]]),
+        ...of(index).map((row) => given(row, `Call of ${row.actual.name}`)),
+        index === steps.length - 1 ? answered : [],
+      ]);
     });
-    for (const call of calls) found.set(call.span, [['Arguments', call.arguments], [call.error ? 'Error' : 'Result', call.result]]);
+    for (const row of calls) found.set(row.actual.span, [given(row, 'Arguments'), result(row)]);
   }
   return found;
 }
@@ -80,21 +95,38 @@ function nested(spans) {
 }
 
 /** A bar with times; with content, it opens to show that. */
-function spanRow({ name, kind, ms, before_ms: before, tokens, model, error }, depth, start, end, parts = []) {
+function spanRow({ name, kind, ms, before_ms: before, tokens, model, error, isNew }, depth, start, end, parts = []) {
   const share = (value) => `${((100 * value) / end).toFixed(2)}%`;
   const label = model && !name.includes(model) ? `${name} ${model}` : name;
   const bar = (kind, ms) => make('i', { class: kind, style: { left: share(start), width: share(ms) } });
   const row = [
-    make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, label, error ? make('b.worse', ' failed') : null),
+    make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, label, error && make('b.worse', ' failed')),
     make('span.track', { 'aria-hidden': 'true' }, before === undefined ? null : bar('ghost', before), bar(kind, ms)),
-    make('span.amounts', tokens ? quiet(`${count(tokens.input)} in, ${count(tokens.output)} out \u00b7 `) : null, milliseconds(ms), ' ', before === undefined ? null : delta(ms - before, { format: milliseconds, good: -1, least: 50 })),
+    make('span.amounts', tokens ? quiet(`${count(tokens.input)} in, ${count(tokens.output)} out \u00b7 `) : null, milliseconds(ms), ' ', before === undefined ? isNew && quiet('not in the baseline') : delta(ms - before, { format: milliseconds, good: -1, least: 50 })),
   ];
   const known = parts.filter(([, value]) => value !== undefined && value !== null && value !== '');
   if (!known.length) return make('div.span', row);
-  const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
   return make(
     'details',
     make('summary.span', row),
-    make('dl.facts', known.map(([term, value]) => [make('dt', term), make('dd', folded([text(value)], text(value).length))])),
+    make('dl.facts', known.map((part) => [make('dt', part[0]), comparedPart(part)])),
+    before !== undefined && !known.some(([, , old]) => old) && make('p.quiet', 'The baseline does not keep what went in and came out of this step.'),
   );
+}
+
+function valueText(value) {
+  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+}
+
+/** One part of what went in or came out, with what differs in the baseline. */
+function comparedPart([, value, old]) {
+  const text = valueText(value);
+  if (old === undefined || old === null) return make('dd', folded([text], text.length));
+  if (areSame(old, text)) return make('dd', folded([text], text.length), quiet('as in the baseline'));
+  const pieces = diffTexts(old, text);
+  return [
+    make('dd', comparedText(pieces, '+')),
+    make('dt', 'Baseline'),
+    make('dd', comparedText(pieces, '-')),
+  ];
 }

@@ -212,7 +212,9 @@ function pairItems(reference, actual) {
 /** The rows with each moved call once, at its place in this run, with its place in the reference. */
 function joinMoved(rows) {
   const [places, wanted, claimed] = [new Map(), [], new Set()];
+  const times = (name, side) => rows.filter((row) => row[side]?.name === name).length;
   for (const row of rows) {
+    row.times = row.actual && row.expected ? null : ['actual', 'expected'].map((side) => times((row.actual ?? row.expected).name, side));
     if (row.expected) places.set(row, places.size + 1);
     if (row.mark === 'moved' && row.expected) wanted.push(row);
   }

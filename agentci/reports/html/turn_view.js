@@ -5,9 +5,10 @@ const BASELINE_WORDS = { ...MARK_WORDS, '': 'As in the baseline', missing: 'Not 
 // Of a call that fails a check, beside its comparison with the baseline.
 const FAILED_WORDS = { ...MARK_WORDS, '': '', differs: 'Not the expected arguments', moved: 'Not in the expected order' };
 
-/** How a call differs; of a moved one, both of its places, counted from 1. */
-function callWord({ mark, place, from }, isBaseline) {
+/** How a call differs; of a moved one, both of its places, counted from 1, and of a repeated one, how often each run has it. */
+function callWord({ mark, place, from, times }, isBaseline) {
   if (mark === 'moved') return `Moved from place ${from} to ${place}`;
+  if (isBaseline && times?.every(Boolean)) return `Called ${countOf(times[0], 'time')}, ${count(times[1])} in the baseline`;
   return (isBaseline ? BASELINE_WORDS : MARK_WORDS)[mark];
 }
 
@@ -29,11 +30,45 @@ function referencesOf(run) {
   };
 }
 
-/** The answer and calls of a turn in the baseline; null if it lacks the turn. */
+/** The answer and calls of a turn in the baseline, as far as it keeps them with their results; null if it lacks the turn. */
 function baselineOf(turn) {
-  if (turn.baseline === undefined) return null;
-  if (turn.baseline === 'same') return { answer: turn.answer ?? null, calls: turn.calls ?? [], latency_ms: turn.baseline_latency_ms };
-  return { answer: turn.baseline.answer ?? null, calls: turn.baseline.calls ?? [], ...turn.baseline };
+  const { baseline, baseline_latency_ms, baseline_results: results = [] } = turn;
+  if (baseline === undefined) return null;
+  const { answer = null, calls = [], latency_ms } = baseline === 'same' ? { ...turn, latency_ms: baseline_latency_ms } : baseline;
+  return { answer, latency_ms, calls: calls.map((call, at) => ({ name: call.name, arguments: call.arguments, old: results[at] === 'same' ? startOf(call) : results[at] })) };
+}
+
+/** The result of a call of this run, like that of one in the baseline. */
+function startOf({ failed, ...call }) {
+  return { start: resultText(call), left: 0, failed };
+}
+
+/** The result of a call in the baseline, unless it is as in this run, with what differs. */
+function oldResult({ expected, actual }) {
+  const { start, left = 0, failed } = expected?.old ?? {};
+  const now = actual && startOf(actual);
+  const isSame = now && !now.failed === !failed && (left ? now.start?.length === start.length + left && now.start.startsWith(start) : areSame(start, now.start));
+  if ((start === undefined && !failed) || isSame) return null;
+  const pieces = now?.start && !left ? diffTexts(start, now.start) : [];
+  const isPart = pieces.some(([kind]) => kind === '=');
+  return make('div.result.old', 'Baseline ', failed ? make('b', '! The tool failed ') : '', start !== undefined && ['\u2192 ', make('code', isPart ? markedText(pieces, '-') : startText(expected.old))]);
+}
+
+/** Whether two texts are the same, or the same JSON. */
+function areSame(...texts) {
+  const [one, other] = texts.map((text) => {
+    try {
+      return canonical(JSON.parse(text));
+    } catch {
+      return text;
+    }
+  });
+  return one === other;
+}
+
+/** The start of a result in the baseline, and how much is left out. */
+function startText({ start, left } = {}) {
+  return left ? `${start}\u2026 (${countOf(left, 'more character')})` : start;
 }
 
 function turnView(turn, index, { reference, scores, isFailed, findings }) {
@@ -117,7 +152,7 @@ function bothReferences(wanted, old, isFailed) {
   const none = quiet('\u2013');
   const single = (row, side, isBaseline) => {
     if (!row) return make('div.call.none', none.cloneNode(true));
-    return make('div.call', { class: callClass(row, isFailed && !isBaseline) }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row, isBaseline)) : null);
+    return make('div.call', { class: callClass(row, isFailed && !isBaseline) }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row, isBaseline)) : null, oldResult(row));
   };
   const cells = places.flatMap((at) => {
     const [mine, theirs] = [wanted[at] ?? {}, old[at] ?? {}];
@@ -159,9 +194,10 @@ function callClass({ mark, findings }, isFailed) {
 }
 
 function callRow(row, { isCompared, isFailed, isBaseline, side = null }, { mark: failed, findings } = row) {
-  const { mark, actual } = row;
-  const word = isCompared ? callWord(row, isBaseline) : '';
-  const state = actual && hasFailed(actual) ? '! The tool failed' : '';
+  const { mark, actual, expected } = row;
+  const isNewly = actual?.failed && expected?.old && !expected.old.failed;
+  const word = isCompared && (mark || !isNewly) ? callWord(row, isBaseline) : '';
+  const state = actual?.failed ? `! The tool failed${isNewly ? ', unlike in the baseline' : ''}` : '';
   const result = actual?.result;
   const text = actual && resultText(actual);
   return make(
@@ -170,6 +206,7 @@ function callRow(row, { isCompared, isFailed, isBaseline, side = null }, { mark:
     make('div', make('code', callText(row, false, side)), make('span.mark', dotted(state, isBaseline && findings && FAILED_WORDS[failed], word, actual?.ms === undefined ? '' : milliseconds(actual.ms)))),
     findings && list(findings, 'misses'),
     actual && result !== undefined && make('div.result', folded([unseen('result '), '\u2192 ', make('code', text)], text.length)),
+    oldResult(row),
   );
 }
 

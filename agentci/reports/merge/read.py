@@ -311,7 +311,7 @@ def _content(read: results_schema.CaseJson) -> RunContent:
 def _drop_baseline(content: RunContent) -> RunContent:
     """Return the content without the turns of its baseline: the report may get another one."""
     turns = (
-        replace(turn, baseline=None)
+        replace(turn, baseline=None, baseline_results=(), baseline_latency_ms=None)
         for turn in content.turns
         if not (turn.missing and turn.expected_calls is None and turn.baseline is not None)
     )

@@ -320,6 +320,52 @@ def retried_call_report() -> Report:
     return _compare_runs("by_air", result, now, before, make_trend())
 
 
+def failing_tool_report(result: Any = None) -> Report:
+    """A case whose tool fails, unlike in the baseline; the agent calls it twice, then another one.
+
+    Args:
+        result: of the first call in the baseline.
+    """
+    before = make_run("There is no flight to Rome today.", "Rome")
+    [old, *_] = before.turns
+    found = {"flights": [], "day": "Monday"} if result is None else result
+    call = replace(old.calls[0], span="t", result=found)
+    failed = replace(call, result={"error": "timed out"})
+    again = replace(failed, span="u", step=1)
+    train = replace(call, name="find_train", span="v", step=2, result={"trains": 1})
+    chat = before.spans[0]
+    tool = RunSpan(id="t", name="execute_tool", kind="tool", start_ms=800, ms=40, parent="a")
+    spans = tuple(
+        replace(kind, id=name, start_ms=start, ms=ms)
+        for kind, name, start, ms in (
+            (before.spans[2], "a", 0, 1200),
+            (chat, "b", 0, 100),
+            (tool, "t", 100, 200),
+            (chat, "x", 300, 100),
+            (tool, "u", 400, 200),
+            (chat, "y", 600, 100),
+            (tool, "v", 700, 100),
+            (chat, "c", 800, 400),
+        )
+    )
+    kept = [replace(spans[0], ms=600), replace(spans[1], ms=50), replace(spans[2], ms=10)]
+    kept.append(replace(spans[7], start_ms=160, ms=300))
+    turn = replace(
+        old,
+        answer="There is a train to Rome.",
+        calls=(failed, again, train),
+        steps=tuple(ModelStep(span=name) for name in "bxyc"),
+    )
+    result_now = make_result("failed", 0.0, case="by_air", misses=["turn 1: it takes a train"])
+    return _compare_runs(
+        "by_air",
+        result_now,
+        replace(before, turns=(turn,), spans=spans),
+        replace(before, turns=(replace(old, calls=(call,)),), spans=tuple(kept)),
+        make_trend(),
+    )
+
+
 FILLER = "It is on its way with the carrier that you chose. " * 12
 
 

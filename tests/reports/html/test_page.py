@@ -11,6 +11,7 @@ from lxml import etree
 from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.model.result import CallPayload, EvaluatorCalls, Provenance, Report, Status
 from agentci.model.values import Place, Problem, replace
+from agentci.reports.contents import limit_contents
 from agentci.reports.html.data import Markup, escape_text, join_markup, tag
 from agentci.reports.html.page import SCRIPTS
 from agentci.reports.json_report import JsonReport
@@ -23,6 +24,7 @@ from tests.reports.html.pages import (
     compared,
     conversation_report,
     data_of,
+    failing_tool_report,
     full_report,
     hostile_report,
     long_report,
@@ -360,7 +362,12 @@ class TestLargeReport:
         assert len(data_of(replace(report, problems=()))["evaluators"]) == 1
 
     def test_page_code_is_small(self) -> None:
-        assert len(page_of(make_report([]))) < 136_000
+        assert len(page_of(make_report([]))) < 140_000
+
+    def test_result_of_the_baseline_is_not_in_a_page_without_content(self) -> None:
+        report = failing_tool_report("secret")
+        assert "secret" in page_of(report)
+        assert "secret" not in page_of(limit_contents(report, "none"))
 
     @pytest.mark.parametrize("name", SCRIPTS)
     def test_white_space_of_texts_is_kept(self, name: str) -> None:

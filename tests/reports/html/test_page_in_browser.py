@@ -26,6 +26,7 @@ from tests.reports.html.pages import (
     calls_of,
     compared,
     conversation_report,
+    failing_tool_report,
     full_report,
     hostile_report,
     long_conversation_report,
@@ -900,20 +901,71 @@ class TestCase:
     def test_spans_open_to_show_their_input_and_output(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/to_rome")
         asked = {"User": "A flight to Rome, please."}
+        answered = {"Baseline": "There is no flight to Rome."}
         call = '{\n  "to": "Paris",\n  "seats": 2\n}'
+        result = '{\n  "flights": []\n}\nas in the baseline'
         names = page.texts(".timeline summary .name")
         assert names == ["invoke_agent", "chat small-1", "chat small-1"]
         assert [_open_span(page, index) for index in range(3)] == [
-            {**asked, "Answer": "Sorry, no."},
-            {**asked, "Call of find_flight": call},
-            {"Result of find_flight": '{\n  "flights": []\n}', "Answer": "Sorry, no."},
+            {**asked, "Answer": "Sorry, no.", **answered},
+            {**asked, "Call of find_flight": call, "Baseline": call.replace("Paris", "Rome")},
+            {"Result of find_flight": result, "Answer": "Sorry, no.", **answered},
         ]
 
     def test_duration_of_each_span_is_compared_with_the_baseline(self, show: Show) -> None:
         page = show(slower_steps_report(), "#/case/by_air")
         changes = [" ".join(each.split()) for each in page.texts(".span .amounts")]
-        assert changes == ["1.2 s", "1.2 s up \u25b2 600 ms", "800 ms up \u25b2 620 ms", "360 ms"]
+        assert changes == [
+            "1.2 s",
+            "1.2 s up \u25b2 600 ms",
+            "800 ms not in the baseline",
+            "360 ms up \u25b2 180 ms",
+        ]
         assert page.run("document.querySelectorAll('.timeline summary i.ghost').length") == 2
+
+    def test_failed_tool_is_beside_its_result_in_the_baseline(self, show: Show) -> None:
+        for reference in ("base", "both"):
+            page = show(failing_tool_report(), f"#/case/by_air?with={reference}")
+            assert page.texts(".result.old") == ['Baseline \u2192 {"flights": [], "day": "Monday"}']
+            assert len(page.texts(".call.error")) == 2
+        page = show(failing_tool_report("x" * 1000), "#/case/by_air?with=base")
+        [shown] = page.texts(".result.old")
+        assert shown.endswith(f"{'x' * 200}\u2026 (800 more characters)")
+        assert page.texts(".call .mark")[1].startswith(
+            "! The tool failed \u00b7 Called 2 times, 1 in the baseline"
+        )
+        assert page.texts(".call .mark")[0].startswith("! The tool failed, unlike in the baseline")
+        assert "Not in this turn of the baseline" in page.texts(".call .mark")[2]
+
+    def test_result_that_is_the_same_is_not_repeated(self, show: Show) -> None:
+        page = show(failing_tool_report({"error": "timed out"}), "#/case/by_air?with=base")
+        assert page.texts(".result.old") == []
+        assert "As in the baseline" in page.texts(".call .mark")[0]
+
+    def test_failed_tools_and_added_steps_are_marked_in_the_timeline(self, show: Show) -> None:
+        page = show(failing_tool_report(), "#/case/by_air?with=base")
+        names = [" ".join(each.split()) for each in page.texts(".timeline summary .name")]
+        assert [place for place, name in enumerate(names) if name.endswith("failed")] == [2, 4]
+        amounts = [" ".join(each.split()) for each in page.texts(".timeline summary .amounts")]
+        added = [
+            place for place, each in enumerate(amounts) if each.endswith("not in the baseline")
+        ]
+        assert added == [3, 4, 5, 6]
+        assert amounts[-1] == "400 ms up \u25b2 100 ms"
+
+    def test_step_shows_what_went_in_and_out_in_the_baseline(self, show: Show) -> None:
+        page = show(failing_tool_report(), "#/case/by_air?with=base")
+        page.run("document.querySelectorAll('.timeline details').forEach((e) => (e.open = true))")
+        steps = page.texts(".timeline details")
+        assert "as in the baseline" in steps[2]
+        assert [line for line in steps[2].split("\n") if "Monday" in line]
+        assert "timed out" in steps[2]
+        assert "There is no flight to Rome today." in steps[-1]
+        assert page.texts(".timeline details:last-of-type ins") != []
+        before = slower_steps_report()
+        page = show(before, "#/case/by_air")
+        page.run("document.querySelectorAll('.timeline details').forEach((e) => (e.open = true))")
+        assert "as in the baseline" in page.texts(".timeline details")[-1]
 
     def test_references_are_cycled_by_key_and_kept_in_address(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/by_train")
