@@ -20,7 +20,7 @@ from agentci.model.trace import concerns_reviewers
 from agentci.model.values import replace
 from agentci.reports import check_text, groups_and_totals, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
-from agentci.reports.policy import make_policy_section
+from agentci.reports.policy import make_policy_sections
 
 # A character takes at least one byte. The rest is room for the marker that the poster adds.
 MAX_BYTES = workflow_commands.COMMENT_CHARACTERS - 4 * 1024
@@ -37,11 +37,43 @@ LAYOUTS: Final = (
             further=further,
             names=3,
             regressed=3,
+            policy=policy,
             lost=2,
             errors=errors,
             is_tight=True,
+            is_joined=is_joined,
         )
-        for causes, further, errors in ((3, 3, 3), (2, 3, 2), (1, 4, 2), (1, 3, 1), (1, 2, 1))
+        for causes, further, policy, errors, is_joined in (
+            (3, 3, 5, 3, False),
+            (2, 3, 5, 2, False),
+            (1, 4, 4, 2, False),
+            (1, 3, 4, 1, True),
+            (1, 2, 3, 1, True),
+        )
+    ),
+    *(
+        sections.Layout(
+            causes=1,
+            further=further,
+            names=1,
+            checks=checks,
+            parts=parts,
+            regressed=regressed,
+            policy=policy,
+            lost=lost,
+            errors=errors,
+            is_tight=True,
+            is_joined=True,
+        )
+        for further, checks, parts, regressed, policy, lost, errors in (
+            (2, 3, None, 2, 3, 1, 1),
+            (1, 3, None, 0, 3, 1, 1),
+            (1, 3, 1, 0, 3, 1, 0),
+            (1, 2, 1, 0, 3, 0, 0),
+            (0, 2, 1, 0, 3, 0, 0),
+            (0, 2, 1, 0, 2, 0, 0),
+            (0, 1, 1, 0, 1, 0, 0),
+        )
     ),
 )
 MAX_REASONS: Final = 3
@@ -82,7 +114,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         footer = self._render_footer(report)
         blocks: dict[sections.BlockName, str] = {}
         for layout in LAYOUTS:
-            shown = _sections(report, self.report_url, layout)
+            shown = _choose_sections(report, self.report_url, layout)
             blocks = sections.render_page(head, shown, footer, MAX_BYTES)
             if estimate_height("".join(blocks.values())) <= MAX_HEIGHT:
                 break
@@ -100,7 +132,6 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         return f"{SEPARATOR.join(parts)}\n\n" if parts else ""
 
 
-_FOLDED: Final = re.compile(r"(?<=</summary>\n).*?(?=^</details>)", re.DOTALL | re.MULTILINE)
 _MARKUP: Final = re.compile(r"\]\([^)\n]*\)|[`*\[\\]|<br>")
 # Pixels: a line of text, code and a table, what a heading and a block add, what is always there.
 _LINE: Final = 21
@@ -122,7 +153,7 @@ def estimate_height(markdown: str) -> int:
     """Estimate the height of a comment on GitHub, in pixels, with everything folded that can be."""
     height = _FRAME
     is_code = False
-    for line in _FOLDED.sub("", markdown).split("\n"):
+    for line in list_unfolded(markdown):
         if line.startswith("```"):
             is_code = not is_code
             height += 12
@@ -134,13 +165,35 @@ def estimate_height(markdown: str) -> int:
             height += _ROW * (not line.startswith("| ---"))
         elif line.startswith("## "):
             height += _HEADING + 32 * _count_lines(line, _HEADING_WIDTH)
-        elif line not in ("<details>", "</details>"):
+        elif line != "</details>":
             height += _HEADING * line.startswith("### ") + _LINE * _count_lines(line, _WIDTH)
     return height
 
 
+def list_unfolded(markdown: str) -> Iterator[str]:
+    """Yield the lines that are not folded, and those of summaries."""
+    folds = 0
+    for line in markdown.split("\n"):
+        folds += (line == "<details>") - (line == "</details>")
+        if not folds or (folds == 1 and line.startswith("<summary>")):
+            yield line
+
+
 def _count_lines(line: str, width: int) -> int:
     return -(-(len(_MARKUP.sub("", line)) + line.count("`")) // width)
+
+
+def _choose_sections(
+    report: Report, report_url: str, layout: sections.Layout
+) -> Iterator[sections.Section]:
+    """Yield the sections of a layout; what it joins comes last."""
+    folded: list[sections.Section] = []
+    for each in _sections(report, report_url, layout):
+        if layout.is_joined and each.summary and each.name not in ("failures", "policy"):
+            folded.append(each)
+        else:
+            yield each
+    yield sections.join_folded(folded, MAX_BYTES)
 
 
 def _sections(
@@ -149,12 +202,14 @@ def _sections(
     several = groups_and_totals.has_several_configs(report.results)
     reasons = sections.make_reasons_section(report)
     regressed, evaluators = _list_evaluators(report, layout.regressed, several=several)
-    yield reasons if reasons.total <= MAX_REASONS else _fold_reasons(reasons)
+    is_short = reasons.total <= (MAX_REASONS if layout.regressed else 0)
+    yield reasons if is_short else _fold_reasons(reasons)
     # Below many failures they would not be on the first screen.
     if layout.is_tight:
         yield replace(regressed, name="reasons")
     if report.policy is not None:
-        yield make_policy_section(report.policy, is_tight=layout.is_tight)
+        most = layout.policy if layout.is_tight else None
+        yield from make_policy_sections(report.policy, unfolded=most)
     yield from sections.make_failure_sections(report, layout, report_url=report_url)
     errored = groups_and_totals.filter_by_status(report.results, "errored")
     unfolded = 0 if layout.is_tight else sections.MAX_UNFOLDED
@@ -212,9 +267,10 @@ def _list_evaluators(
     if by_name:
         columns, ruler = [*columns, "Against the baseline"], [*ruler, "---"]
     regressed = _list_regressed(found, by_name)
+    of = f" ({most:,} of {len(regressed):,})" if most < len(regressed) else ""
     short_rows = sections.Section(
         name="evaluators",
-        title=markdown_row(["Regressed", "Passed", "Mean score (change)"])
+        title=markdown_row([f"Regressed{of}", "Passed", "Mean score (change)"])
         + markdown_row(["---", "--:", "--:"]),
         noun="regressed evaluator",
         blocks=(
@@ -235,7 +291,8 @@ def _list_evaluators(
         share=0.3,
     )
     more = len(regressed[most:])
-    title = f"Evaluators, of which {more:,} more regressed" if more else "Evaluators"
+    other = "more " if most else ""
+    title = f"Evaluators, of which {more:,} {other}regressed" if more else "Evaluators"
     return short_rows, sections.fold_section(all_rows, title)
 
 
@@ -381,4 +438,5 @@ def _list_errored(
     if more := groups[layout.errors :]:
         lines = (render(each, is_tight=False) for each in more)
         others = replace(first, title="", blocks=lines, total=len(more), max_items=MAX_CASES)
-        yield sections.fold_section(others, format_count(len(more), "more error"))
+        noun = "more error" if blocks else "error"
+        yield sections.fold_section(others, format_count(len(more), noun))

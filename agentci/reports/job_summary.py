@@ -29,7 +29,7 @@ from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.comparison import find_compared
 from agentci.reports.groups_and_totals import format_mean_score, format_pass_rate
 from agentci.reports.outcomes import summarize_repeats
-from agentci.reports.policy import make_policy_section
+from agentci.reports.policy import make_policy_sections
 from agentci.reports.tool_calls import TurnCalls, find_unmatched_turns
 
 # A single bar adds nothing to its number; more than 30 are too thin to tell apart.
@@ -257,7 +257,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     several = groups_and_totals.has_several_configs(report.results)
     yield sections.make_reasons_section(report)
     if report.policy is not None:
-        yield make_policy_section(report.policy)
+        yield from make_policy_sections(report.policy)
     yield from sections.make_failure_sections(
         report,
         sections.Layout(causes=UNFOLDED_CASES),

@@ -5,10 +5,12 @@ from typing import Final
 
 from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_prose, markdown_row
+from agentci._util.text.format import format_count
 from agentci.gate.policy_changes import MAX_SHOWN, describe_change, has_looser
 from agentci.model.gate import PolicyChange, PolicyComparison
+from agentci.model.values import replace
 from agentci.reports.groups_and_totals import format_path
-from agentci.reports.sections import Section
+from agentci.reports.sections import Section, fold_section
 
 LOOSER_TITLE: Final = "Policy is looser than on the base branch"
 EDITED_TITLE: Final = "Policy was edited and may be looser than on the base branch"
@@ -16,7 +18,6 @@ POLICY_TITLE: Final = "Policy of the base"
 COLUMNS: Final = ("Change", "Base", "This run")
 CONFIG_COLUMN: Final = "Config"
 MAX_CHANGES: Final = 50
-MAX_TIGHT_CHANGES: Final = 5
 
 
 def choose_title(policy: PolicyComparison) -> str:
@@ -55,41 +56,46 @@ def list_policy_lines(policy: PolicyComparison) -> Iterator[str]:
     yield from list_policy_remarks(policy)
 
 
-def make_policy_section(policy: PolicyComparison, *, is_tight: bool = False) -> Section:
-    """Make the section of the job summary and of the pull request comment.
+def make_policy_sections(
+    policy: PolicyComparison, *, unfolded: int | None = None
+) -> Iterator[Section]:
+    """Yield the sections of the job summary and of the pull request comment.
 
     Args:
-        is_tight: whether changes are lines that begin with a word, without heading and table.
+        unfolded: how many changes are lines that begin with a word, without heading and table; the
+            others are folded. None for a table of all.
     """
-    if is_tight and policy.loosened:
+    title, blocks = (
+        f"### {choose_title(policy)}\n\n",
+        [*map(_render_line, list_policy_remarks(policy))],
+    )
+    if policy.loosened and unfolded is not None:
         word = "looser policy" if has_looser(policy.loosened) else "edited policy"
-        lines = [f"- **{word}:** {markdown_prose(each)}\n" for each in list_policy_lines(policy)]
-        return Section(
-            name="policy",
-            title="",
-            noun="policy change",
-            blocks=iter(lines),
-            total=len(lines),
-            max_items=MAX_TIGHT_CHANGES,
-            share=0.1,
-        )
-    remarks = [f"- {markdown_prose(remark)}\n" for remark in list_policy_remarks(policy)]
-    rows = [_render_row(format_cells(each, policy)) for each in policy.loosened]
-    if rows and remarks:
-        remarks[0] = f"\n{remarks[0]}"
-    title = f"### {choose_title(policy)}\n\n"
-    if rows:
+        title = ""
+        blocks = [_render_line(each, f"**{word}:** ") for each in list_policy_lines(policy)]
+    elif policy.loosened:
         columns = list_columns(policy)
         title += markdown_row(columns) + markdown_row(["---"] * len(columns))
-    return Section(
+        rows = [_render_row(format_cells(each, policy)) for each in policy.loosened]
+        blocks = [*rows, *(["\n"] if blocks else []), *blocks]
+    first, more = blocks[:unfolded], blocks[len(blocks[:unfolded]) :]
+    section = Section(
         name="policy",
         title=title,
         noun="policy change",
-        blocks=iter([*rows, *remarks]),
-        total=len(rows) + len(remarks),
+        blocks=iter(first),
+        total=len(first),
         max_items=MAX_CHANGES,
         share=0.1,
     )
+    yield section
+    if more:
+        others = replace(section, title="", blocks=iter(more), total=len(more))
+        yield fold_section(others, format_count(len(more), "more policy change"))
+
+
+def _render_line(text: str, word: str = "") -> str:
+    return f"- {word}{markdown_prose(text)}\n"
 
 
 def _render_row(cells: Sequence[str]) -> str:

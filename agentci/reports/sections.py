@@ -92,6 +92,7 @@ class Section(Struct, frozen=True, kw_only=True):
         share: fraction of the page's bytes that the blocks may take, if earlier sections leave
             room.
         end: Markdown after the blocks.
+        summary: under which it is folded; empty if it is not.
     """
 
     name: BlockName = "details"
@@ -102,6 +103,7 @@ class Section(Struct, frozen=True, kw_only=True):
     total: int
     max_items: int = MAX_ITEMS
     share: float = 0.05
+    summary: str = ""
 
 
 def render_page(
@@ -158,7 +160,24 @@ def _render_each(sections: Iterable[Section], max_bytes: int) -> Iterator[tuple[
 def fold_section(section: Section, summary: str) -> Section:
     """Fold a section under a summary, which is plain text of the report's own."""
     title = f"<details>\n<summary>{summary}</summary>\n\n{section.title}"
-    return replace(section, title=title, end=f"{section.end}</details>\n\n")
+    return replace(section, title=title, end=f"{section.end}</details>\n\n", summary=summary)
+
+
+def join_folded(folded: Sequence[Section], max_bytes: int) -> Section:
+    """Fold sections, which are folded themselves, under one summary that has theirs.
+
+    Args:
+        max_bytes: of the page, of which each section has its share.
+    """
+    shown = [each for each in folded if each.total]
+    section = Section(
+        title="",
+        noun="section",
+        blocks=(render_sections([each], max_bytes) for each in shown),
+        total=len(shown),
+        share=sum(each.share for each in shown) + 0.05,
+    )
+    return fold_section(section, "; ".join(each.summary for each in shown))
 
 
 WARNING: Final = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
@@ -191,7 +210,7 @@ def make_notes_section(report: Report, *, unfolded: int = MAX_UNFOLDED) -> Secti
         blocks=(f"- {markdown_prose(note)}\n" for note in notes),
         total=len(notes),
     )
-    return fold_section(section, "Notes") if is_folded else section
+    return fold_section(section, format_count(len(notes), "note")) if is_folded else section
 
 
 def make_warnings_section(found: Mapping[str, Sequence[CaseSummary]]) -> Section:
@@ -362,19 +381,30 @@ class Layout(Struct, frozen=True, kw_only=True):
         causes: number of causes.
         further: number of lines about other causes.
         names: of the cases that fail in the same way as another.
+        checks, parts: failed checks of a cause, and parts of its difference, such as its answer.
         regressed: evaluators that regressed.
+        policy: changes of the policy.
         lost, errors: groups of checks that are no longer evaluated, and of errored ones.
         is_tight: whether a word at each line of these takes the place of their heading, lost checks
             show no changed answer beside failures, and all notes and problems are folded.
+        is_joined: whether what is folded is under one summary, except failures and the policy.
     """
 
     causes: int
     further: int = MAX_FURTHER_CAUSES
     names: int = MAX_NAMES
+    checks: int = MAX_CHECKS
+    parts: int | None = None
     regressed: int = 5
+    policy: int = MAX_ITEMS
     lost: int = MAX_CASES
     errors: int = MAX_CASES
     is_tight: bool = False
+    is_joined: bool = False
+
+
+# Of a cause that is folded, all is shown.
+FOLDED: Final = Layout(causes=MAX_CASES)
 
 
 def make_failure_sections(
@@ -392,9 +422,9 @@ def make_failure_sections(
     """
     causes = list_causes(report)
 
-    def render(group: Sequence[CaseOutcome]) -> str:
+    def render(group: Sequence[CaseOutcome], shape: Layout = FOLDED) -> str:
         cause = causes.describe(group, layout.names)
-        return f"{_render_cause(cause, report, report_url)}{render_details(cause)}"
+        return f"{_render_cause(cause, report, report_url, shape)}{render_details(cause)}"
 
     def render_line(group: Sequence[CaseOutcome]) -> str:
         return _render_line(causes.describe(group), len(group), report_url)
@@ -408,7 +438,8 @@ def make_failure_sections(
     count = format_count(sum(map(len, causes.new)), "case")
     title = f"### {NEW_TITLE if report.baseline else 'Failures'}: {count}\n\n"
     first, more = causes.new[: layout.causes], causes.new[layout.causes :]
-    yield _make_cases(map(render, first), len(first), title, share=0.25)
+    shown = (render(each, layout) for each in first)
+    yield _make_cases(shown, len(first), title, share=0.25)
     lines = _choose_lines(more, causes)[: layout.further]
     yield _make_cases(map(render_line, lines), len(lines), "", share=0.05)
     # A line says as much of a similar cause as the folded part would.
@@ -476,7 +507,8 @@ def _list_lost(
     blocks = (_render_lost(each, report_url) for each in more)
     others = replace(section, title="", blocks=blocks, total=len(more))
     checks = sum(each.checks for group in more for each in group)
-    yield fold_section(others, f"{format_count(checks, 'more check')} {NO_LONGER_EVALUATED}")
+    noun = "more check" if first else "check"
+    yield fold_section(others, f"{format_count(checks, noun)} {NO_LONGER_EVALUATED}")
 
 
 def _render_line(cause: Cause, cases: int, report_url: str) -> str:
@@ -518,15 +550,15 @@ def _choose_excerpt(lines: Sequence[str]) -> Sequence[str]:
     return [f"{sign}{text}" for sign, text in zip(signs, texts, strict=False)]
 
 
-def _render_cause(cause: Cause, report: Report, report_url: str) -> str:
+def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout) -> str:
     """Render a case with its failed checks, its first difference and the cases like it."""
     several = has_several_configs(report.results)
     heading = f"**{format_case_link(cause.case.summary.id, report_url)}**"
     if cause.question:
         heading += f" \u201c{markdown_prose(cause.question)}\u201d"
-    lines = [_render_check(each, several=several) for each in cause.checks[:MAX_CHECKS]]
+    lines = [_render_check(each, several=several) for each in cause.checks[: layout.checks]]
     if more := len(cause.checks) - len(lines):
-        names = [each.result.evaluator.name for each in cause.checks[MAX_CHECKS:]]
+        names = [each.result.evaluator.name for each in cause.checks[layout.checks :]]
         shown = list_first_names(names, markdown_code)
         lines.append(f"- and {format_count(more, 'more check')}: {shown}\n")
     if others := cause.format_others(
@@ -535,13 +567,18 @@ def _render_cause(cause: Cause, report: Report, report_url: str) -> str:
         lines.append(f"- {others}\n")
     if similar := cause.format_similar():
         lines.append(f"- {similar}\n")
-    return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference)}"
+    return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference, layout.parts)}"
 
 
-def _render_difference(difference: RunDifference | None) -> str:
+def _render_difference(difference: RunDifference | None, parts: int | None = None) -> str:
+    """Render a difference.
+
+    Args:
+        parts: how many of its parts are shown; None for all.
+    """
     if difference is None:
         return ""
-    shown = "\n".join(_list_difference(difference))
+    shown = "\n".join(_list_difference(difference, parts))
     return f"{markdown_fence(shown, language='diff')}\n"
 
 
@@ -558,13 +595,16 @@ def _render_check(check: FailedCheck, *, several: bool) -> str:
     return f"- {name}{before} **{check.after}**{requirement}{note}{why}\n"
 
 
-def _list_difference(difference: RunDifference) -> Iterator[str]:
+def _list_difference(difference: RunDifference, most: int | None) -> Iterator[str]:
     """Yield the lines of a code block: each part under a line that GitHub shows as a label."""
     if head := difference.format_head():
         yield f"@@ {head} @@"
-    for label, lines in difference.list_parts():
+    parts = [*difference.list_parts()]
+    for label, lines in parts[:most]:
         yield f"@@ {label} @@"
         yield from lines
+    for label, _ in parts[len(parts[:most]) :]:
+        yield f"  the {label.partition(' (')[0]} differs, too"
     yield from (f"  {line}" for line in wrap(difference.format_more(), WIDTH))
 
 

@@ -4,22 +4,43 @@ import re
 
 import pytest
 
+from agentci._util.text.format import format_count
+from agentci.gate.comparison import compare_runs, find_regression_reasons
+from agentci.model.case import DialogueTurn
 from agentci.model.gate import (
     CheckClasses,
     Comparison,
     ComparisonOutcome,
     EvaluatorComparison,
+    Gate,
+    GatePolicy,
+    PolicyChange,
+    PolicyComparison,
+    RegressionThresholds,
 )
-from agentci.model.result import Report, RunContent, Status, TurnContent
+from agentci.model.result import (
+    BaselineCheck,
+    CheckResult,
+    Report,
+    RunContent,
+    Status,
+    TurnContent,
+)
 from agentci.model.values import Problem, replace
-from agentci.reports.comment import MAX_BYTES, MAX_HEIGHT, CommentReport, estimate_height
+from agentci.reports.comment import (
+    MAX_BYTES,
+    MAX_HEIGHT,
+    CommentReport,
+    estimate_height,
+    list_unfolded,
+)
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.run_content import encode_content
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from tests.conftest import Golden
-from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
+from tests.helpers.reports import CONFIG, Chunks, make_report, make_result, mixed_report, text_of
 from tests.reports.html.pages import conversation_report, data_of, make_change
 
 RUN = "https://github.example/octo/agent/actions/runs/3"
@@ -196,6 +217,87 @@ def test_comment_of_many_failures_is_one_screen() -> None:
     assert " more cases fail the same checks with other calls or answers\n" in shown
     cases = re.findall(r"^(?:- |\*\*)`(c\d+)`", f"{shown}{folded}", re.MULTILINE)
     assert len(cases) == len({*cases})
+
+
+def _run_of(count: int, *, head: bool) -> list[CheckResult]:
+    """Results of ``count`` cases, of which the head has removed, failed, errored and fixed ones."""
+    results = []
+    for number in range(count):
+        kind = number % 12
+        if head and kind == 11:
+            continue
+        for place in range(6 if head else 8):
+            status: Status = "passed"
+            if kind == (4 if not head else kind if kind < 4 else -1):
+                status = "failed"
+            if head and kind in (5, 6):
+                status = "errored"
+            why = [f"turn 1: the answer lacks what was asked for, in part {'abcd'[kind % 4]}"]
+            result = make_result(
+                status,
+                {"passed": 0.9, "failed": 0.2}.get(status),
+                case=f"order-{number:04}",
+                evaluator=f"a_metric_of_answers_{place}",
+                misses=why if status == "failed" else [],
+                reason=f"Evaluator exited with code {place}" if status == "errored" else None,
+            )
+            turn = DialogueTurn(question=f"Where is my order {number}? It is late.", answer="...")
+            results.append(replace(result, case=replace(result.case, dialogue=(turn,))))
+    return results
+
+
+@pytest.mark.parametrize("count", [12, 160, 1_000])
+def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None:
+    """All that is folded is counted in a summary, and what loosened is not all folded."""
+    before, after = _run_of(count, head=False), _run_of(count, head=True)
+    policy = GatePolicy(regression=RegressionThresholds(max_drop=0.05))
+    gates = [Gate(config=CONFIG, policy=policy, evaluators=())]
+    comparison = compare_runs(before, after, gates, baseline="b")
+    report = make_report(after, problems=[Problem(message="empty", severity="warning")] * 4)
+    reasons = [each.text for each in find_regression_reasons(comparison, gates)]
+    decision = replace(report.decision, reasons=(*report.decision.reasons, *reasons))
+    changes = [
+        PolicyChange(
+            config=CONFIG, kind="loosened", subject=f"threshold {n}", before="1", after="0"
+        )
+        for n in range(9)
+    ]
+    baseline = {each.id: BaselineCheck(status=each.status, score=each.score) for each in before}
+    text = _render(
+        replace(
+            report,
+            comparison=comparison,
+            decision=decision,
+            baseline=baseline,
+            policy=PolicyComparison(base="main", loosened=tuple(changes)),
+        )
+    )
+    unfolded = [*filter(None, list_unfolded(text))]
+    assert estimate_height(text) <= MAX_HEIGHT
+    assert len(unfolded) <= 30
+    shown = "\n".join(unfolded)
+    for part in (
+        "**looser policy:** threshold 0",
+        "more policy changes</summary>",
+        f"### New failures: {sum(n % 12 < 4 for n in range(count))} cases",
+        "**`order-",
+        "removed",
+        "with new failures</summary>",
+        f"Fixed: {format_count(sum(n % 12 == 4 for n in range(count)), 'case')}",
+        "errors",
+        "4 warnings",
+    ):
+        assert part in shown
+    assert "_Not shown" not in text
+
+
+def test_table_of_regressed_evaluators_counts_the_others() -> None:
+    results = [make_result("failed", 0.1, evaluator=f"e{n}") for n in range(7)]
+    trends = tuple(replace(TREND, evaluator=f"e{n}", outcome="fail") for n in range(7))
+    text = _render(
+        replace(make_report(results), comparison=Comparison(baseline="b", evaluators=trends))
+    )
+    assert "| Regressed (5 of 7) |" in text
 
 
 def test_causes_beyond_one_screen_are_folded() -> None:

@@ -81,8 +81,10 @@ def test_changes_are_lines_where_the_comment_has_little_room() -> None:
     assert HEADING not in text
     edited = replace(policy, loosened=(EDIT,) * 7)
     text = text_of(CommentReport(), replace(make_report(results), policy=edited))
-    assert text.count("- **edited policy:** code of tone edited\n") == 5
-    assert "_Not shown: 2 policy changes." in text
+    assert text.count("- **edited policy:** code of tone edited\n") == 7
+    shown, _, folded = text.partition("<summary>3 more policy changes</summary>")
+    assert shown.count("- **edited policy:**") == 4
+    assert folded.count("- **edited policy:**") == 3
 
 
 def test_page_is_equal_without_changes() -> None:
