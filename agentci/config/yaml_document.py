@@ -97,15 +97,20 @@ def read_yaml(data: bytes, *, file: str, content_hint: str = "") -> YamlDocument
     return YamlDocument(file=file, data=content, root=root, problems=problems)
 
 
-def read_tree(data: bytes, *, file: str) -> tuple[Node, tuple[Problem, ...]]:
+def read_tree(
+    data: bytes, *, file: str, content_hint: str = ""
+) -> tuple[Node, tuple[Problem, ...]]:
     """Read a part of a config from a separate file; its top level may be a list.
+
+    Args:
+        content_hint: what to write if the file is empty.
 
     Raises:
         InputError: as for ``read_yaml``, except that any top level is accepted.
     """
     from agentci.config.yaml_parse import parse_yaml_node  # noqa: PLC0415
 
-    return parse_yaml_node(decode_utf8(data, file=file), file=file)
+    return parse_yaml_node(decode_utf8(data, file=file), file=file, content_hint=content_hint)
 
 
 def _find_child(node: Node, step: str | int) -> MappingEntry | Node | None:

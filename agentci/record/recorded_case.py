@@ -163,7 +163,7 @@ def _read_eval_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
 
 
 def _read_yaml_cases(data: bytes, file: str) -> Iterator[tuple[Json, Place]]:
-    root, problems = read_tree(data, file=file)
+    root, problems = read_tree(data, file=file, content_hint=HINT)
     if errors := [each for each in problems if each.severity == "error"]:
         raise InputError(errors)
     listed = find_first(root, ("cases", "eval_cases")) if isinstance(root, MappingNode) else root

@@ -380,7 +380,11 @@ def main(command: list[str]) -> int:
         }
         keys = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY")
         environ = {**os.environ, **found, **dict.fromkeys(keys, "mock-key")}
-        return subprocess.run(command, env=environ, check=False).returncode  # noqa: S603
+        try:
+            return subprocess.run(command, env=environ, check=False).returncode  # noqa: S603
+        except OSError as error:
+            print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr)  # noqa: T201
+            return 127
 
 
 if __name__ == "__main__":

@@ -71,3 +71,15 @@ def test_every_command_does_what_the_tutorial_says(has_key: bool, tmp_path: Path
     assert (folder / "traces/recorded.requests").is_dir()
     workflow = (folder / ".github/workflows/agent-eval.yml").read_text()
     assert "pip install --target .agent-packages -r requirements.txt" in workflow
+
+
+def test_mistyped_command_of_the_mock_model_is_one_line(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, ROOT / "examples/agents/mock_model.py", "no-such-program"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    message = "cannot start no-such-program: No such file or directory\n"
+    assert (ran.returncode, ran.stderr) == (127, message)

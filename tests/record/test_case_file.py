@@ -70,6 +70,12 @@ def test_invalid_cases_are_problems_with_places(content: bytes, place: str, mess
     assert problem.hint == (own if "id '" in message else hint)
 
 
+def test_empty_yaml_is_explained_by_a_case() -> None:
+    with pytest.raises(InputError) as caught:
+        read_cases(b"# none\n", file="c.yaml")
+    assert str(caught.value.problems[0]).startswith("c.yaml:1: the file is empty (a case is an ")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [(b"a: 1", "found no list of cases"), (b"- a: 1\n  a: 2", "a"), (b"- [", "c.yaml")],

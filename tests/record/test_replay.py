@@ -178,6 +178,9 @@ def test_replay_of_an_agent_that_calls_no_model_names_the_recorded_calls(gated: 
         "error: case a: no complete turn: the recording has 1 model call, and the agent made none; "
         "remove the case if the agent is meant to call no model; otherwise, the agent must read "
     ) in ran.err
+    assert ran.err.endswith(
+        "b: no complete turn: the recording has 1 model call, and the agent made none\n"
+    )
     reason = run_agentci(["run"], cwd=gated).results["results"][0]["reason"]
     assert "the recording has 1 model call, and the agent made none; record it again" in reason
 

@@ -653,7 +653,8 @@ def _find_problems(found: RecordedCase) -> Iterator[Problem]:
         yield Problem(message=message, hint=_explain_crash(found))
         return
     elif found.summary.missing and found.end.code is not None:
-        yield Problem(message=f"{name}no complete turn: {_explain(found)}")
+        why, _, hint = _explain(found).partition("; ")
+        yield Problem(message=f"{name}no complete turn: {why}", hint=hint or None)
     if found.end.code:
         after = f" after the model {found.open_call}" if found.open_call else ""
         yield Problem(message=f"{name}the command {found.end.describe()}{after}")
