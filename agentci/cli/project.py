@@ -19,6 +19,7 @@ from agentci.config.discovery import SKIPPED_FOLDERS, find_configs
 from agentci.errors import InputError, RecordingError
 from agentci.model.values import Json
 from agentci.record.recorded_case import read_cases
+from agentci.record.recording_file import EarlierRecording
 from agentci.record.request_file import FORMAT, UNNAMED, make_file_name
 from agentci.recordings.registry import REQUESTS_SUFFIX, detect_format_name, read_recording
 from agentci.recordings.runs import convert_run, group_runs
@@ -81,10 +82,12 @@ class RecordedAgent(Struct, frozen=True, kw_only=True):
     Attributes:
         traces: the file with the traces.
         cases: the file with the inputs; empty if the agent was recorded without one.
+        prints_answers: whether the answers of all cases are what the agent prints.
     """
 
     traces: str
     cases: str
+    prints_answers: bool = False
 
 
 class Project(Struct, frozen=True, kw_only=True):
@@ -320,7 +323,9 @@ def _find_recorded_agent(files: Sequence[str], workspace: Workspace) -> Recorded
             return RecordedAgent(traces=traces, cases="")
         cases = next((each for each in files if _has_cases(each, names, workspace)), "")
         if cases:
-            return RecordedAgent(traces=traces, cases=cases)
+            sources = EarlierRecording(_read(traces, workspace).splitlines()).list_answer_sources()
+            printed = {make_file_name(case) for case, each in sources.items() if each == "stdout"}
+            return RecordedAgent(traces=traces, cases=cases, prints_answers=names <= printed)
     return None
 
 

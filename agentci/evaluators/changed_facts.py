@@ -1,11 +1,11 @@
-"""Facts in which two similar texts differ: numbers with their units, and negations.
+"""What differs in two similar texts: numbers with their units, negations, else single words.
 
-Similarity counts words, so that one wrong number hardly changes the score of a long answer.
+Similarity counts words, so that one wrong word hardly changes the score of a long answer.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -15,6 +15,11 @@ from agentci._util.text import truncate
 
 MAX_FACTS: Final = 3
 MAX_FACT_CHARACTERS: Final = 40
+# Texts in which more than these words differ, and more than this share, are worded differently.
+MAX_WORDS: Final = 2
+MAX_SHARE: Final = 0.1
+# Words of both texts between their equal ends: what comparing them takes.
+MAX_PAIRS: Final = 25_000_000
 
 _SPELLINGS_OF_CURRENCIES: Final[Mapping[str, tuple[str, ...]]] = {
     "usd": ("$", "us$", "dollar"),
@@ -110,6 +115,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _BEFORE: Final = re.compile(r"[\w#:./-]{0,40}\Z")
 _BEHIND: Final = re.compile(r"[\w:./-]{0,40}")
 _MARKS: Final = ":./-"
+_ANY_WORD: Final = re.compile(r"\w+(?:'\w+)*")
 _THOUSAND_DIGITS: Final = 3
 
 
@@ -146,12 +152,82 @@ def describe_changed_facts(text: str, reference: str) -> str:
         for own, other in (unmatched, unmatched[::-1])
     )
     denied, not_denied = _compare_negations(_split_words(text), _split_words(reference))
-    new, lost = [*new, *denied], [*lost, *not_denied]
+    return _describe([*new, *denied], [*lost, *not_denied])
+
+
+def _describe(new: Sequence[str], lost: Sequence[str]) -> str:
     if new and lost:
         return f"expected {_join(lost)}, got {_join(new)}"
     if new:
         return f"got {_join(new)}, not in the expected answer"
     return f"expected {_join(lost)}, not in the answer" if lost else ""
+
+
+def describe_changed_words(text: str, reference: str) -> str:
+    """Describe the words in which similar texts differ, or that are in another order; else empty.
+
+    Numbers, units and negations count only where they have another place, as
+    ``describe_changed_facts`` compares them; upper case and punctuation do not.
+    """
+    found, expected = (_ANY_WORD.findall(each.translate(_SPELLINGS)) for each in (text, reference))
+    number = max(len(found), len(expected))
+    found, expected = _drop_equal_ends(found, expected)
+    changes = [(found, expected)] if found or expected else []
+    if _fold(found, sort=True) != _fold(expected, sort=True):
+        changes = [
+            each
+            for each in _list_changes(found, expected)
+            if not all(map(_is_of_fact, (*each[0], *each[1])))
+        ]
+        count = sum(max(map(len, each)) for each in changes)
+        if count > MAX_WORDS and count > MAX_SHARE * number:
+            return ""
+    new, lost = ([" ".join(each[side]) for each in changes if each[side]] for side in (0, 1))
+    return _describe(new, lost)
+
+
+def _fold(words: Iterable[str], *, sort: bool = False) -> list[str]:
+    folded = map(str.casefold, words)
+    return sorted(folded) if sort else list(folded)
+
+
+def _drop_equal_ends(found: list[str], expected: list[str]) -> tuple[list[str], list[str]]:
+    """Drop the words with which both texts start and end."""
+    own, other = _fold(found), _fold(expected)
+    start = _count_equal(own, other)
+    end = _count_equal(own[start:][::-1], other[start:][::-1])
+    return found[start : len(found) - end], expected[start : len(expected) - end]
+
+
+def _list_changes(
+    found: Sequence[str], expected: Sequence[str]
+) -> list[tuple[list[str], list[str]]]:
+    """List the words that differ, of both texts, in their order."""
+    if len(found) * len(expected) > MAX_PAIRS:
+        return [([*found], [*expected])]
+    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 (most runs compare no texts)
+
+    changes: list[tuple[list[str], list[str]]] = []
+    is_open = False
+    for each in LCSseq.opcodes(_fold(found), _fold(expected)):
+        if each.tag != "equal":
+            if not is_open:
+                changes.append(([], []))
+            changes[-1][0].extend(found[each.src_start : each.src_end])
+            changes[-1][1].extend(expected[each.dest_start : each.dest_end])
+        is_open = each.tag != "equal"
+    return changes
+
+
+def _count_equal(words: Sequence[str], others: Sequence[str]) -> int:
+    pairs = enumerate(zip(words, others, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(words), len(others)))
+
+
+def _is_of_fact(word: str) -> bool:
+    word = word.lower()
+    is_number = word in _WORDS or word in _TENS or word in _FACTORS or word[0].isdecimal()
+    return is_number or word in _NEGATIONS or word.endswith("n't") or bool(_read_unit(word))
 
 
 def _join(facts: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from agentci._util.text import truncate
 from agentci._util.text.format import format_criterion
 from agentci.errors import EvaluatorError
-from agentci.evaluators.changed_facts import describe_changed_facts
+from agentci.evaluators.changed_facts import describe_changed_facts, describe_changed_words
 from agentci.evaluators.evaluator import Definition, check_tool_calls_recorded, define_repeat
 from agentci.evaluators.similarity import f_measure, stem
 from agentci.model.requests import CHANGED_FACTS, EvaluatorIdentity, Judgement, MetricResult
@@ -442,7 +442,7 @@ def measure_response_match(
     changed = [
         f"turn {number}: {facts}" if len(pairs) > 1 else facts
         for number, each in texts.items()
-        if (facts := describe_changed_facts(*each))
+        if (facts := describe_changed_facts(*each) or describe_changed_words(*each))
     ]
     return MetricResult(
         score=mean([*scores.values()]),

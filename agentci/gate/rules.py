@@ -411,7 +411,7 @@ def _describe_lowest_turn(result: CheckResult) -> str:
 
 
 def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
-    """Report the similarity metrics that passed answers with another number, unit or negation."""
+    """Report the similarity metrics that passed answers with other facts or single other words."""
     found: dict[str, list[str]] = {}
     for result in config.required:
         if facts := _list_changed_facts(result):
@@ -419,8 +419,9 @@ def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
             found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({shown})")
     for name, cases in found.items():
         text = (
-            f"{config.prefix}{name} passed {format_count(len(cases), 'case')} whose answer differs "
-            f"in a number, unit or negation: {', '.join(truncate.truncate_list(cases, MAX_NAMES))}"
+            f"{config.prefix}{name} passed {format_count(len(cases), 'case')} whose answer has "
+            "other words than the expected one, or another order: "
+            f"{', '.join(truncate.truncate_list(cases, MAX_NAMES))}"
         )
         yield GateReason("remark", f"{text}; `checks: [contains: TEXT]` of the eval case fails it")
 

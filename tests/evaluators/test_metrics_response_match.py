@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.changed_facts import describe_changed_facts
+from agentci.evaluators.changed_facts import describe_changed_facts, describe_changed_words
 from agentci.evaluators.metrics import (
     explain_missing_response,
     measure_response_match,
@@ -205,10 +205,51 @@ def test_same_facts_in_another_form_are_not_changed(answer: str, expected: str) 
     assert describe_changed_facts(expected, answer) == ""
 
 
+LONG = "In the report of the office for the week, the weather of the city of Paris is sunny."
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "words"),
+    [
+        (LONG.replace("sunny", "stormy"), LONG, 'expected "sunny", got "stormy"'),
+        (
+            "Oslo is hot, and Rome wet",
+            "Oslo is wet, and Rome hot",
+            'expected "wet and Rome hot", got "hot and Rome wet"',
+        ),
+        ("3 km, then 5 km", "5 km, then 3 km", 'expected "5 km then 3", got "3 km then 5"'),
+        ("It is New York", "It is Oslo", 'expected "Oslo", got "New York"'),
+        ("Sorry, it rains", "It rains", 'got "Sorry", not in the expected answer'),
+        ("It rains", "It rains, sorry", 'expected "sorry", not in the answer'),
+        ("We refunded it", "We refund it", 'expected "refund", got "refunded"'),
+        # Numbers, units and negations are facts.
+        ("1,000 km, not far", "1000 kilometers, never far", ""),
+        ("It is *sunny* in Paris!", "it is sunny, in paris", ""),
+        ("The sky over Rome is blue today", "Rome has blue sky", ""),
+    ],
+)
+def test_single_other_words_and_another_order_are_described(
+    answer: str, expected: str, words: str
+) -> None:
+    assert describe_changed_words(answer, expected) == words
+
+
+def test_words_of_huge_texts_are_compared_in_little_time() -> None:
+    start, end = ("word " * count for count in (300_000, 6_000))
+    middle = "".join(f"w{number} " for number in range(6_000))
+    text = f"{start}{middle}{end}"
+    assert describe_changed_words(f"{text} a", f"{text} b") == 'expected "b", got "a"'
+    other = text.replace("w1 ", "x ").replace("w5999 ", "y ")
+    assert describe_changed_words(other, text).startswith('expected "w1 w2 w3')
+    moved = text.replace("w1 ", "w5999 ", 1).replace("w5998 w5999", "w5998 w1")
+    assert describe_changed_words(moved, text).startswith('expected "w1 w2 w3')
+
+
 @given(TEXTS, TEXTS)
-def test_facts_of_any_text_are_compared(answer: str, expected: str) -> None:
-    facts = describe_changed_facts(answer, expected)
-    assert bool(facts) == bool(describe_changed_facts(expected, answer))
+def test_facts_and_words_of_any_text_are_compared(answer: str, expected: str) -> None:
+    for describe in (describe_changed_facts, describe_changed_words):
+        assert bool(describe(answer, expected)) == bool(describe(expected, answer))
+        assert describe(answer, answer) == ""
 
 
 def test_changed_facts_are_details_of_their_turns() -> None:

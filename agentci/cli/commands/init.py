@@ -1,6 +1,7 @@
 """``agentci init``: write a config and a workflow for a repository, and evaluate its traces."""
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,22 +44,31 @@ DOWNLOAD: Final = "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a54
 ACTION: Final = "org/agent-eval-action@v1 # zizmor: ignore[unpinned-uses]"
 OWNER_NOTE: Final = "`org`: the owner of your copy; pin it to a commit"
 FIRST_CHECKS: Final = ("no_secrets: true", "max_tool_calls: 30")
-# One other word in an answer of fewer than 20 words fails. In longer ones no threshold separates a
-# wrong fact from other wording.
+# A replayed answer has the same words, unless the agent or the recording changed.
 ANSWER_LINES: Final = (
-    "# evaluators: # compare the words of answers, see agentci's docs/eval-cases.md#answers",
-    "#   - {name: response_match_score, type: builtin, threshold: 0.95, turn_score: min}",
+    "evaluators: # the words of answers, see agentci's docs/eval-cases.md#answers",
+    "  - {name: response_match_score, type: builtin, threshold: 1, turn_score: min}",
 )
 TOOL_ERRORS_CHECK: Final = "no_tool_errors: true"
 # Of recordings of model calls, in which some frameworks say which tools failed.
 KNOWN_ERRORS_CHECK: Final = "{check: no_tool_errors, allow_unknown: true}"
-GATE_LINE: Final = (
-    "# gate: {on_loosened: fail} # fails changes that lower thresholds or edit eval cases"
+LOOSENED_NOTE: Final = "# fails changes that lower thresholds or edit eval cases"
+GATE_LINE: Final = f"# gate: {{on_loosened: fail}} {LOOSENED_NOTE}"
+# With answers that no eval case expects yet.
+ANSWER_GATE_LINES: Final = (
+    "gate:",
+    "  evaluators: {response_match_score: {on_empty: allow}} # until eval cases have answers",
+    f"  # on_loosened: fail {LOOSENED_NOTE}",
 )
 DEFAULT_TRACES: Final = "traces/*.jsonl"
 FIRST_CASES: Final = "eval_cases:\n  - id: hello\n    input: Hello\n"
 # Where GitHub evaluates an expression, also in a string of YAML.
 EXPRESSION: Final = "${{"
+ANSWER_KEY: Final = re.compile(rb"\banswer[\"']?\s*:")
+UNCHECKED_OUTPUT: Final = (
+    "evaluates the model's answers; what the agent prints besides is only compared with the "
+    "recording and the baseline"
+)
 NO_MANIFEST: Final = "requirements.txt, pyproject.toml or package.json"
 JOB_MINUTES: Final = 30
 # Below the limit of the job, so that an agent that hangs is reported.
@@ -101,8 +111,10 @@ def init_project(ask: Ask | None, session: Session) -> int:
         _write(workspace.cwd / DEFAULT_EVAL_SET, FIRST_CASES, session)
         eval_sets = (DEFAULT_EVAL_SET,)
     config = next(iter(project.configs), CONFIG_FILE)
+    compares_answers = _lack_answers(eval_sets, workspace)
     if config not in project.configs:
-        _write(workspace.cwd / config, make_config(project, eval_sets), session)
+        content = make_config(project, eval_sets, compares_answers=compares_answers)
+        _write(workspace.cwd / config, content, session)
     traces = "" if _names_traces(config, workspace) else project.traces
     if answers.has_workflow:
         prefix = _find_prefix(workspace)
@@ -128,9 +140,21 @@ def init_project(ask: Ask | None, session: Session) -> int:
             f"warning: found no {NO_MANIFEST}, so the workflow installs no packages; if the "
             f"agent needs some, add one, delete {WORKFLOW_FILE} and run `agentci init` again",
         )
-    if config not in project.configs:
-        _say(session, _describe_checks(config, project))
+    _say(session, *_list_limits(config, project, answers, compares_answers=compares_answers))
     return _evaluate(config, project, replace(answers, eval_sets=eval_sets), traces, session)
+
+
+def _lack_answers(eval_sets: Sequence[str], workspace: Workspace) -> bool:
+    """Return whether there are eval sets, and none has answers, which may be in other words.
+
+    Those that `agentci accept` adds have the words of recorded runs.
+    """
+    texts = [
+        read_start(workspace.resolve_given(workspace.cwd / name, named=name), MAX_TEXT_BYTES)
+        for name in eval_sets
+        if not name.endswith(".json")
+    ]
+    return len(texts) == len(eval_sets) > 0 and not any(map(ANSWER_KEY.search, texts))
 
 
 def _find_prefix(workspace: Workspace) -> str:
@@ -274,13 +298,24 @@ def _describe_placeholder(answers: _Answers, workspace: Workspace) -> list[str]:
     return [f"replace {COMMAND_PLACEHOLDER} in {place} by the command that runs your agent"]
 
 
-def _describe_checks(config: str, project: Project) -> str:
-    unchecked = "the content of answers and tool results"
+def _list_limits(
+    config: str, project: Project, answers: _Answers, *, compares_answers: bool
+) -> Iterator[str]:
+    """Yield what the written config and the workflow check, and what they do not."""
+    if config not in project.configs:
+        yield _describe_checks(project, config, compares_answers=compares_answers)
+    if answers.has_workflow and project.recorded and not project.recorded.prints_answers:
+        yield f"{WORKFLOW_FILE} {UNCHECKED_OUTPUT}"
+
+
+def _describe_checks(project: Project, config: str, *, compares_answers: bool) -> str:
+    compared = "tool calls and answers" if compares_answers else "tool calls"
+    unchecked = "tool results" if compares_answers else "the content of answers and tool results"
     if not project.has_tool_status:
         unchecked += ", nor whether tools failed if the traces do not record it"
     return (
         f"{config} checks for secrets and failed tool calls, limits the number of tool calls, and "
-        f"compares tool calls with those that eval cases expect. It does not check {unchecked} "
+        f"compares {compared} with those that eval cases expect. It does not check {unchecked} "
         "(see agentci's docs/checks.md)"
     )
 
@@ -306,11 +341,12 @@ def _say(session: Session, *lines: str) -> None:
     write_to_stream(text, session.out)
 
 
-def make_config(project: Project, eval_sets: Sequence[str]) -> str:
+def make_config(project: Project, eval_sets: Sequence[str], *, compares_answers: bool) -> str:
     """Make a config with checks that need no expected answers.
 
     Args:
         eval_sets: files with eval cases.
+        compares_answers: whether it also compares answers, once eval cases have some.
     """
     lines = [f"traces: {_quote(project.traces or DEFAULT_TRACES)}"]
     if eval_sets:
@@ -323,11 +359,11 @@ def make_config(project: Project, eval_sets: Sequence[str]) -> str:
         metric = "{name: tool_trajectory_avg_score, type: builtin, threshold: 1.0}"
         lines += ["evaluators:", f"  - {metric}"]
     else:
-        lines += ANSWER_LINES
+        lines += ANSWER_LINES if compares_answers else [f"# {each}" for each in ANSWER_LINES]
     lines.append("checks: # see agentci's docs/checks.md for more")
     lines += [f"  - {each}" for each in FIRST_CHECKS]
     lines.append(f"  - {TOOL_ERRORS_CHECK if project.has_tool_status else KNOWN_ERRORS_CHECK}")
-    lines.append(GATE_LINE)
+    lines += ANSWER_GATE_LINES if compares_answers else [GATE_LINE]
     return "\n".join((*lines, ""))
 
 
@@ -395,6 +431,8 @@ def make_workflow(  # noqa: PLR0913 (what a workflow has)
         limit = f"{CASE_SECONDS} # seconds per case" if cases else f"{COMMAND_SECONDS} # seconds"
         lines.append(f"          record-timeout: {limit}")
         lines.append("          replay: true # answers from the recording, without a key")
+        if project.recorded is not None and project.recorded.prints_answers:
+            lines.append("          answer: stdout # what the agent prints, as it was recorded")
     else:
         lines += _format_input("traces", traces)
     return "\n".join((*lines, *_LAST_LINES, ""))

@@ -451,9 +451,66 @@ def test_agent_of_a_recording_is_replayed_in_the_workflow(recorded: Path) -> Non
         "record-to": "runs/a.jsonl",
         "cases": "inputs/cases.jsonl",
         "replay": True,
+        "answer": "stdout",
     }
+    assert "what the agent prints besides" not in ran.out
     assert 'traces: "runs/*.jsonl"\n' in (recorded / "agentci.yaml").read_text()
     assert run_agentci(["validate"], cwd=recorded).code == 0
+
+
+def test_agent_that_prints_more_than_answers_is_replayed_with_a_note(recorded: Path) -> None:
+    program = recorded / "agent.py"
+    program.write_text(program.read_text() + "\nprint('Bye')\n")
+    (recorded / "runs/a.jsonl").unlink()
+    command = (sys.executable, "agent.py", "chat", "{input}")
+    record(recorded, "--cases", "inputs/cases.jsonl", "--out", "runs/a.jsonl", "--", *command)
+    ran = run_agentci(["init", "--yes"], cwd=recorded)
+    assert "answer" not in check_workflow(recorded)
+    assert f"{WORKFLOW} evaluates the model's answers; what the agent prints besides" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "shown"),
+    [
+        ("", 0, ""),
+        ("print = lambda text, **_: sys.stdout.write(f'It is false that: {text}')", 1, "false"),
+        ("print = lambda text, **_: sys.stdout.write(text.replace('sunny', 'wet'))", 1, "wet"),
+        # In no other words, so that a line shows them.
+        (
+            "print = lambda text, **_: sys.stdout.write('In Oslo, it is sunny.')",
+            0,
+            'order: oslo (expected "It is sunny in Oslo", got "In Oslo it is sunny")',
+        ),
+    ],
+)
+def test_first_config_compares_answers_once_they_are_accepted(
+    changed: str, code: int, shown: str, tmp_path: Path
+) -> None:
+    root = repository(tmp_path / "r")
+    agent = f"import sys\nsys.argv.insert(1, 'chat')\n{RECORDED}"
+    write(root, {"agent.py": agent})
+    ran = run_agentci(["init", "--yes"], cwd=root)
+    assert "compares tool calls and answers with those that eval cases expect" in ran.out
+    write(root, {"evals/cases.yaml": "eval_cases:\n- {id: oslo, input: weather in Oslo}\n"})
+    step = ("--cases", "evals/cases.yaml", "--", sys.executable, "agent.py", "{input}")
+    record(root, *step)
+    ran = run_agentci(["run"], cwd=root)
+    assert (ran.code, "response_match_score evaluated no case" in ran.out) == (0, True)
+    ran = run_agentci(["accept", "--all"], cwd=root)
+    assert "`agentci run` compares their calls and answers" in ran.out
+    assert run_agentci(["run"], cwd=root).code == 0
+    write(root, {"agent.py": agent.replace("import json", f"import json\n{changed}", 1)})
+    record(root, "--replay", *step)
+    ran = run_agentci(["run"], cwd=root)
+    assert (ran.code, shown in " ".join(ran.out.split())) == (code, True)
+
+
+def test_answers_that_are_there_already_are_not_compared_word_for_word(tmp_path: Path) -> None:
+    case = "eval_cases:\n- {id: oslo, input: weather in Oslo, answer: Sunny}\n"
+    write(tmp_path, {"agent.py": AGENT, "evals/own.yaml": case})
+    ran = run_agentci(["init", "--yes"], cwd=tmp_path)
+    assert "It does not check the content of answers" in ran.out
+    assert "\n# evaluators:" in (tmp_path / "agentci.yaml").read_text()
 
 
 def test_workflow_replays_a_conversation_among_eval_cases(tmp_path: Path) -> None:
