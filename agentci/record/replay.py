@@ -62,6 +62,7 @@ REPEATED: Final = "the agent repeats a request"
 # Of one case whose agent goes on all the same, and of a command with many cases.
 MAX_REFUSED: Final = 20
 MAX_REFUSED_BY_ALL: Final = 1_000
+NAMED_ONLY: Final = "it has only requests of named cases (--cases or --case)"
 _PROJECT: Final = re.compile(r"/projects/[^/]+/locations/[^/]+(?=/publishers/)")
 # Fields with ids, which clients and services generate for each run.
 _ID_FIELDS: Final = frozenset(
@@ -133,7 +134,8 @@ class ReplayingProxy:
             return self._answer(unpacked, api, path, found)
         if self._fallback is not None:
             return self._fallback.respond(request)
-        reason = f"the request is not in the recording: {_explain_miss(asked, case)}"
+        why = _explain_miss(asked, case) if case or request.case else NAMED_ONLY
+        reason = f"the request is not in the recording: {why}"
         return self._refuse(request.case, api, reason)
 
     def find_end(self, case: str) -> str:

@@ -170,6 +170,13 @@ def test_run_that_a_model_answered_is_not_marked_as_replayed(gated: Path, model:
     assert "agentci.case.replayed" not in (gated / OUT).read_text()
 
 
+def test_replay_without_the_cases_of_the_recording_names_the_option(gated: Path) -> None:
+    ran = replay(gated, "chat", "First")
+    assert ran.code == 3
+    message = "error: the request is not in the recording: it has only requests of named cases "
+    assert f"{message}(--cases or --case); record again" in ran.err
+
+
 def test_replay_of_an_agent_that_calls_no_model_names_the_recorded_calls(gated: Path) -> None:
     command = ["--", sys.executable, "-c", "print('Hello')"]
     ran = run_agentci(["record", "--replay", *OPTIONS, *command], cwd=gated)
