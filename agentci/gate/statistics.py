@@ -323,7 +323,7 @@ def _subset_sum_probabilities(sizes: Sequence[int]) -> tuple[int, ...]:
     # Halving moves the lowest bit of a field into the highest one of its neighbour.
     keep = int.from_bytes((b"\xff" * (FIELD_BYTES - 1) + b"\x7f") * fields, "little")
     packed = 1 << PROBABILITY_BITS
-    for size in sizes:
+    for size in sorted(sizes):  # the integer is short until the large ones follow
         packed = (packed + (packed << 8 * FIELD_BYTES * size)) >> 1 & keep
     return struct.unpack(f"<{fields}Q", packed.to_bytes(FIELD_BYTES * fields, "little"))
 
