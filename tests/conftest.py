@@ -75,8 +75,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Measure coverage only during tests that add to it, and during fixtures."""
-    coverage = sys.modules.get("coverage")
-    measurement = coverage.Coverage.current() if coverage else None
+    measurement = _find_measurement()
     if measurement is None or item.nodeid.startswith(MEASURED):
         return (yield)
     measurement.stop()
@@ -86,8 +85,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         measurement.start()
 
 
-def pytest_sessionstart() -> None:
+def _find_measurement() -> Any:
+    """The measurement of coverage in this process; None if there is none."""
+    coverage = sys.modules.get("coverage")
+    return coverage.Coverage.current() if coverage else None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
     gc.disable()  # collecting tests makes a million objects, none of which is garbage
+    measurement = _find_measurement()
+    if measurement is not None and session.config.pluginmanager.has_plugin("dsession"):
+        measurement.stop()  # pytest-xdist runs no test in this process
 
 
 def pytest_collection_finish() -> None:
@@ -138,13 +146,23 @@ def make_once(
     return make_once
 
 
+@pytest.fixture(scope="session")
+def _homes() -> list[Path]:
+    """The home of the last test, which the next one gets if nothing is in it."""
+    return []
+
+
 @pytest.fixture(autouse=True)
-def _guarded(_make_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def _guarded(
+    _make_folder: Callable[[str], Path], _homes: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No test sees the machine's environment, writes to its home or talks to the internet."""
     for name in list(os.environ):
         if name not in KEPT_VARIABLES and not name.startswith(("PYTEST_", "COV_CORE_")):
             monkeypatch.delenv(name)
-    home = _make_folder("home")
+    if not _homes or not _homes[-1].is_dir() or os.listdir(_homes[-1]):  # noqa: PTH208 (is faster)
+        _homes[:] = [_make_folder("home")]
+    home = _homes[-1]
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
     # No test needs its files after a power failure, and the disk is what most of them wait for.
