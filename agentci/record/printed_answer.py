@@ -73,7 +73,7 @@ def describe_other_answer(printed: str, answers: Sequence[str]) -> str:
     Args:
         answers: of the turns.
     """
-    text = " ".join(list_lines(printed))
+    text = " ".join(_list_lines(printed))
     if not text or not answers or any(contains_answer(printed, each) for each in answers):
         return ""
     answer = " ".join(answers[-1].split())
@@ -81,7 +81,7 @@ def describe_other_answer(printed: str, answers: Sequence[str]) -> str:
     return f"{OTHER_OUTPUT} `{found}`, but the model's answer `{expected}` is evaluated"
 
 
-def list_lines(printed: str) -> list[str]:
+def _list_lines(printed: str) -> list[str]:
     """Return what was printed by line, without logs and empty lines."""
     lines = (" ".join(line.split()) for line in printed.splitlines() if not _LOG_LINE.match(line))
     return list(filter(None, lines))
@@ -96,7 +96,7 @@ def describe_changed_output(printed: str, recorded: str, answers: Sequence[str])
         recorded: what it printed then.
         answers: of the turns, equal in both runs.
     """
-    new, old = list_lines(printed), list_lines(recorded)
+    new, old = _list_lines(printed), _list_lines(recorded)
     return _describe_other_lines(new, old, _WHEN_RECORDED, known=" ".join(answers))
 
 
@@ -118,7 +118,7 @@ def hide_answers(printed: str, texts: Sequence[str]) -> str:
         if found:
             start, end = found[-1].span()
             printed = f"{printed[:start]}{ANSWER_MARK}{printed[end:]}"
-    return "\n".join(list_lines(printed))
+    return "\n".join(_list_lines(printed))
 
 
 def describe_changed_lines(printed: str, before: str, *, has_same_answers: bool) -> str:
@@ -142,8 +142,9 @@ def is_changed_since_baseline(warning: str) -> bool:
 
 
 def is_answer(printed: str, answers: Sequence[str]) -> bool:
-    """Return whether a command printed the only answer, and nothing else but white space."""
-    return len(answers) == 1 and bool(printed.strip()) and printed.split() == answers[0].split()
+    """Return whether a command printed the only answer, and nothing else but logs and space."""
+    words = answers[0].split() if len(answers) == 1 else []
+    return bool(words) and words in (printed.split(), " ".join(_list_lines(printed)).split())
 
 
 def _describe_other_lines(

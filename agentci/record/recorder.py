@@ -53,7 +53,6 @@ from agentci.record.printed_answer import (
     describe_printed_key,
     hide_answers,
     is_answer,
-    list_lines,
     read_printed,
 )
 from agentci.record.proxy import RecordingProxy, find_upstreams, make_api_variables
@@ -619,7 +618,7 @@ class _Recorder:
         before = None if recorded is None else recorded.printed
         if source == "stdout":
             missing = _find_missing_answer(printed)
-            if not missing and not _is_known_answer(printed or "", before, answers):
+            if not missing and not is_answer(printed or "", answers):
                 texts[semconv.PRINTED_ANSWER] = (printed or "").strip()
         elif source is None:
             other = describe_other_answer(printed or "", answers) or choice.other_answer
@@ -783,18 +782,6 @@ class _ChosenAnswer(Struct, frozen=True, kw_only=True):
     missing: str = ""
     warnings: tuple[str, ...] = ()
     prints_more: bool = False
-
-
-def _is_known_answer(printed: str, recorded: str | None, answers: Sequence[str]) -> bool:
-    """Return whether a command prints the model's answer, apart from logs that it did not print.
-
-    Args:
-        recorded: what it printed when it was recorded; None if that is not known.
-    """
-    if is_answer(printed, answers):
-        return True
-    is_new = recorded is not None and is_answer(recorded, answers)
-    return is_new and is_answer("\n".join(list_lines(printed)), answers)
 
 
 def _find_missing_answer(printed: str | None) -> str:

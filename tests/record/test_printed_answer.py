@@ -261,6 +261,13 @@ def test_logs_and_space_around_an_answer_make_no_other_answer(
     ran = record(tmp_path, model, "chat", "{input}", options=options, program=program)
     assert (tmp_path / OUT).read_bytes() == recorded, ran.err
     assert (ran.code, "note" in ran.err) == (0, False)
+    # Nor in a later recording, and in a first one.
+    for _ in range(2):
+        assert record(tmp_path, model, "chat", "{input}", options=CASES, program=program).code == 0
+        [turn] = [turn for trace in read_traces(tmp_path / OUT) for turn in trace.turns]
+        assert turn.final_text == "It is sunny in Oslo."
+        assert b"agentci.case.answer_source" in (tmp_path / OUT).read_bytes()
+        (tmp_path / OUT).unlink()
 
 
 def test_printed_key_is_a_secret(tmp_path: Path, model: MockModel) -> None:
