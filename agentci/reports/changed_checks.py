@@ -229,11 +229,11 @@ def format_changes(report: Report, write: Callable[[str], str] = str) -> tuple[s
     """
     changed = sum(each.answer_changed is True for each in list_case_outcomes(report))
     answers = [f"{format_count(changed, 'case')} with a changed answer"] if changed else []
-    return (*format_changed_checks(report, write), *answers)
+    return (*format_changed_checks(report), *_format_failing_tools(report, write), *answers)
 
 
-def format_changed_checks(report: Report, write: Callable[[str], str] = str) -> tuple[str, ...]:
-    """Format how many checks changed, and in how many cases a tool does: see ``format_changes``."""
+def format_changed_checks(report: Report) -> tuple[str, ...]:
+    """Format how many checks changed: see ``format_changes``."""
     if report.comparison is None or report.comparison.no_baseline:
         return ()
     is_new = make_novelty_test(report)
@@ -241,12 +241,13 @@ def format_changed_checks(report: Report, write: Callable[[str], str] = str) -> 
     return (
         *(f"{count:,} {label}" for _, count, label in list_changes(report.comparison.evaluators)),
         *([f"{known:,} still failing"] if known else []),
-        *_format_failing_tools(report, write),
     )
 
 
 def _format_failing_tools(report: Report, write: Callable[[str], str]) -> Iterator[str]:
     """Yield in how many cases a tool fails that did not in the baseline: no check may see it."""
+    if report.comparison is None or report.comparison.no_baseline:
+        return
     found = [each.failing_tools for each in list_case_outcomes(report) if each.failing_tools]
     if found:
         tools = [*dict.fromkeys(chain(*found))]

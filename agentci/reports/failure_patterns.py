@@ -1,15 +1,20 @@
-"""Groups failed cases that fail in the same way, and finds the numbers in which they differ.
+"""Groups failed cases by cause, and finds the numbers in which they differ.
+
+The cause of a case is what happened to its decisive check: the evaluator, the kind of difference,
+and the tool and argument or the finding, without the values that differ between cases.
 
 The pattern of a case is what its failed checks say, with the calls and answers that differ from
-those of the baseline, else from the expected ones. Cases with equal patterns fail in the same way:
-only numbers, and values that the user gave, are left out of a pattern. Anything else that is worse
-in one of the cases gives it a different pattern, and reports show the numbers of each case.
+those of the baseline, else from the expected ones. Cases of a cause with equal patterns fail in
+the same way: only numbers, and values that the user gave, are left out of a pattern. Anything else
+that is worse in one of the cases gives it a different pattern, and reports show the numbers of
+each case.
 """
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import chain
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -40,6 +45,12 @@ _MAX_LABEL: Final = 60
 _PLACEHOLDERS: Final = tuple(map(chr, range(1, 9)))
 _SHOWN_PLACEHOLDERS: Final = dict.fromkeys(map(ord, _PLACEHOLDERS), truncate.ELLIPSIS)
 _DIGIT: Final = re.compile(r"\d")
+_DIGITS: Final = re.compile(r"\d+")
+_QUOTED: Final = re.compile(
+    r"""`[^`\n]+`|"[^"\n]*"|(?<!\w)'[^'\n]*'(?!\w)|\u201c[^\u201d]*\u201d"""
+)
+# Shorter words are those of grammar; an id with digits is a value.
+_WORD: Final = re.compile(r"(?<![\w-])(?:[^\W\d_]{4,}|no|not)(?![\w-])", re.IGNORECASE)
 # Limits on resources, which do not depend on calls or answers.
 _RESOURCE_TYPES: Final = frozenset({"latency", "cost", "token_usage"})
 _RESOURCE_CRITERIA: Final = re.compile(r"(time|time of the run|cost|(\w+ )*tokens|model calls) <= ")
@@ -65,12 +76,14 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
     """Why a case fails.
 
     Attributes:
+        cause: equal for cases with the same cause.
         key: equal for cases that fail in the same way.
         phrases: what differs, then what the checks say.
         numbers: of the phrases, in order.
         is_known: False if its checks depend on calls or answers that were not kept.
     """
 
+    cause: tuple[str, ...]
     key: bytes
     phrases: tuple[Phrase, ...]
     numbers: tuple[str, ...]
@@ -78,15 +91,19 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
 
 
 def make_pattern(
-    results: Sequence[CheckResult], content: RunContent, *, failed_in_baseline: bool = False
+    problems: Sequence[CheckResult],
+    content: RunContent,
+    is_new: Callable[[CheckResult], bool] = lambda _: True,
+    *,
+    failed_in_baseline: bool = False,
 ) -> FailurePattern | None:
     """Make the pattern of a case; None if none of its checks failed or errored.
 
     Args:
-        results: all results of the case.
+        problems: its failed and errored checks.
+        is_new: whether a check did not fail in the baseline.
         failed_in_baseline: if so, its run is compared with what is expected, too.
     """
-    problems = [each for each in results if each.status in ("failed", "errored")]
     if not problems:
         return None
     builder = _PatternBuilder(_list_given_values(content))
@@ -97,7 +114,7 @@ def make_pattern(
     if judged:
         _add_run(builder, content, reads_more=reads_more, failed_in_baseline=failed_in_baseline)
         if any(content.cut) or any(turn.cut for turn in content.turns):
-            builder.add_to_key(results[0].case.id)
+            builder.add_to_key(problems[0].case.id)
     for each in problems:
         builder.add_to_key(each.config, each.evaluator.name, each.status)
         for statement in _list_statements(each, quotes=not is_kept):
@@ -105,7 +122,107 @@ def make_pattern(
                 builder.add_to_key(statement)
             else:
                 builder.add("", statement)
-    return builder.make(is_known=is_kept or not reads_more)
+    cause = tuple(_describe_cause(_choose_decisive(problems, is_new), content, is_new))
+    return builder.make(cause=cause, is_known=is_kept or not reads_more)
+
+
+def _choose_decisive(
+    problems: Sequence[CheckResult], is_new: Callable[[CheckResult], bool]
+) -> CheckResult:
+    """Choose a failed check before an errored one, then required, newly failing, about calls.
+
+    Not by score, which differs between cases with the same cause.
+    """
+    return min(
+        problems,
+        key=lambda each: (
+            each.status != "failed",
+            not each.evaluator.required,
+            not is_new(each),
+            not _lists_calls(each),
+        ),
+    )
+
+
+def _describe_cause(
+    result: CheckResult, content: RunContent, is_new: Callable[[CheckResult], bool]
+) -> Iterator[str]:
+    """Yield what happened to the decisive check of a case, without values."""
+    yield from (result.config, result.evaluator.name, result.status)
+    if result.status == "errored":
+        yield find_reason_key(result)
+        return
+    if _is_resource_limit(result):
+        return
+    judgement = result.judgement
+    listed = [] if judgement is None else find_unmatched_turns(judgement.details)
+    if rows := [row for turn in listed for row in turn.rows if row.mark]:
+        yield _describe_kind(rows)
+        return
+    references: tuple[Reference, ...] = (
+        ("baseline", "expected") if is_new(result) else ("expected",)
+    )
+    found = (tuple(_list_kinds(content, reference)) for reference in references)
+    yield from next(filter(None, found), ())
+    # A judge model writes another text about each case.
+    if judgement is None or not judgement.reasoning:
+        quotes = content.level not in KEPT_LEVELS
+        misses = () if judgement is None else judgement.misses
+        texts = [each if quotes else shorten_quotes(each, result) for each in misses]
+        values = _list_words(_list_texts(content))
+        yield from dict.fromkeys(
+            " ".join(each for each in _list_words([text]) if each not in values)
+            for text in (result.reason or "", *texts)
+        )
+
+
+def _list_kinds(content: RunContent, reference: Reference) -> Iterator[str]:
+    """Yield the kind of the first tool call that differs, and that of the first answer."""
+    kinds: dict[bool, str] = {}
+    for turn in content.turns:
+        if turn.missing:
+            kinds.setdefault(False, "missing turn")
+            continue
+        rows, answers = compare_turn(turn, choose_reference(turn, reference))
+        if rows:
+            kinds.setdefault(False, _describe_kind(rows))
+        if answers is not None:
+            kinds.setdefault(True, "no answer" if turn.answer is None else "answer")
+    yield from (kinds[each] for each in sorted(kinds))
+
+
+def _describe_kind(rows: Sequence[ToolCallRow]) -> str:
+    """Describe the first call that differs, without its values: ``differs refund lines[].sum``.
+
+    A missing one may have been replaced by an unexpected one.
+    """
+    found: dict[str, str] = {}
+    for row in rows:
+        path = row.changes[0].path if row.changes else ""
+        name = (row.actual or row.expected).partition("(")[0]
+        found.setdefault(row.mark, f"{row.mark} {name} {_DIGITS.sub('', path)}")
+    pair = [found[each] for each in ("missing", "unexpected") if each in found]
+    return "; ".join(pair) if rows[0].mark in ("missing", "unexpected") else found[rows[0].mark]
+
+
+def _list_texts(content: RunContent) -> Iterator[str]:
+    """Yield the texts of a case that evaluators quote."""
+    for turn in content.turns:
+        yield from (turn.user, turn.answer or "", turn.expected_answer or "")
+        before = turn.baseline if isinstance(turn.baseline, BaselineTurn) else None
+        if before is not None:
+            yield before.answer or ""
+        given = [each.arguments for each in turn.calls]
+        given += [each.arguments for each in turn.expected_calls or ()]
+        given += [each.arguments for each in (before.calls if before else ())]
+        for arguments in given:
+            yield from (str(value) for _, value in list_leaves(arguments, ""))
+
+
+def _list_words(texts: Iterable[str]) -> Mapping[str, None]:
+    """List the words of texts in order, without quoted ones, numbers and short words."""
+    found = chain.from_iterable(_WORD.findall(_QUOTED.sub(" ", each)) for each in texts)
+    return dict.fromkeys(each.casefold() for each in found)
 
 
 def _list_statements(result: CheckResult, *, quotes: bool) -> Iterable[str]:
@@ -298,9 +415,10 @@ class _PatternBuilder:
         self._phrases.append(Phrase(label, tuple(pieces), common, is_expected))
         self._numbers += numbers
 
-    def make(self, *, is_known: bool) -> FailurePattern:
+    def make(self, *, cause: tuple[str, ...], is_known: bool) -> FailurePattern:
         written = "\0".join(self._key).encode("utf-8", "surrogatepass")
         return FailurePattern(
+            cause=cause,
             key=blake2b(written, digest_size=16).digest(),
             phrases=tuple(self._phrases),
             numbers=tuple(self._numbers),

@@ -1,10 +1,8 @@
 """Causes of the failures of a run, for the comment, the summary and the terminal."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
@@ -31,17 +29,11 @@ from agentci.reports.comparison import format_note
 from agentci.reports.contents import show_case
 from agentci.reports.differences import Reference, RunDifference, find_difference
 from agentci.reports.failure_patterns import NumberNotes, find_largest
-from agentci.reports.groups_and_totals import MAX_NAMES, case_key, list_first_names
+from agentci.reports.groups_and_totals import MAX_NAMES, list_first_names
 from agentci.reports.outcomes import CaseOutcome, find_pattern, list_case_outcomes, rank_problem
 from agentci.reports.tool_calls import find_unmatched_turns
 
 NEW_TITLE: Final = "New failures"
-# As `case_key` returns.
-_CaseKey: TypeAlias = tuple[str | None, ...]
-# Config and evaluator of each.
-_FailedChecks: TypeAlias = tuple[tuple[str, str], ...]
-# Weighs evaluators with few checks less, so that a single one is not first.
-FEW_CHECKS: Final = 10
 
 
 class FailedCheck(Struct, frozen=True, kw_only=True):
@@ -75,8 +67,7 @@ class Cause(Struct, frozen=True, kw_only=True):
         more_note: the ranges of their numbers; empty if they are those of the first.
         is_known: whether more than the reasons of the failures is known.
         checks: its failed ones, required before advisory, the worst first.
-        similar: ids of the cases that fail the same checks with other calls or answers; empty if an
-            earlier cause has them.
+        similar: ids of the cases with the same cause that fail with other values or answers.
         difference: what differs first; None if nothing does or if that is not known.
     """
 
@@ -120,7 +111,7 @@ class Cause(Struct, frozen=True, kw_only=True):
         return f"{verb} {'in the same way' if self.is_known else 'for the same reason'}"
 
     def format_similar(self, write: Callable[[str], str] | None = None) -> str:
-        """Format ``1 more case fails the same checks with other calls or answers: a``, or nothing.
+        """Format ``1 more case fails like this with other values or answers: a``, or nothing.
 
         Args:
             write: escapes the id of a case; None for no ids, where the report has them elsewhere.
@@ -131,8 +122,8 @@ class Cause(Struct, frozen=True, kw_only=True):
         verb = "fails" if count == 1 else "fail"
         names = "" if write is None else f": {list_first_names(self.similar, write)}"
         return (
-            f"{format_count(count, 'more case')} {verb} the same checks "
-            f"with other calls or answers{names}"
+            f"{format_count(count, 'more case')} {verb} like this "
+            f"with other values or answers{names}"
         )
 
 
@@ -147,7 +138,6 @@ class Causes(Struct, frozen=True, kw_only=True):
         changes: of the checks that do not pass now.
         is_new: whether a failed check did not fail in the baseline.
         new, known: cases by cause, the most first; in each, the worst case first.
-        similar: by the worst case of a cause, the ids of the cases of later causes with its checks.
     """
 
     report: Report
@@ -155,7 +145,6 @@ class Causes(Struct, frozen=True, kw_only=True):
     is_new: Callable[[CheckResult], bool]
     new: tuple[Sequence[CaseOutcome], ...]
     known: tuple[Sequence[CaseOutcome], ...]
-    similar: Mapping[_CaseKey, tuple[str, ...]]
     lost: tuple[LostChecks, ...]
 
     def describe(self, group: Sequence[CaseOutcome], max_names: int = MAX_NAMES) -> Cause:
@@ -164,13 +153,15 @@ class Causes(Struct, frozen=True, kw_only=True):
         Args:
             max_names: of the other cases.
         """
-        case, *others = group
+        case = group[0]
+        same = [each for each in group if each.variant == case.variant]
+        others = same[1:]
         failed = [each for each in case.problems if each.status == "failed"]
         reference: Reference = "baseline" if any(map(self.is_new, failed)) else "expected"
         difference = self._find_difference(case, reference)
         phrases = find_pattern(self.report, case).phrases
-        questions = [_join_questions(each) for each in group]
-        notes = NumberNotes([each.numbers for each in group], phrases, questions)
+        questions = [_join_questions(each) for each in same]
+        notes = NumberNotes([each.numbers for each in same], phrases, questions)
         named = [
             (
                 each.summary.id,
@@ -188,9 +179,11 @@ class Causes(Struct, frozen=True, kw_only=True):
             is_known=case.is_known,
             checks=tuple(
                 self._describe_check(each, quotes=difference is None)
-                for each in sorted(failed, key=self.is_new, reverse=True)
+                for each in sorted(
+                    failed, key=lambda each: (not each.evaluator.required, not self.is_new(each))
+                )
             ),
-            similar=self.similar.get(case_key(case.summary), ()),
+            similar=tuple(each.summary.id for each in group if each.variant != case.variant),
             difference=difference,
         )
 
@@ -240,91 +233,35 @@ def _list_causes(key: IdentityKey[Report]) -> Causes:
         failed = [each for each in case.results if each.status == "failed"]
         if failed:
             (new if any(map(is_new, failed)) else known).append(case)
-    groups = [tuple(_group_by_cause(cases, report.results)) for cases in (new, known)]
+    groups = [tuple(_group_by_cause(cases)) for cases in (new, known)]
     return Causes(
         report=report,
         changes=find_changes(report),
         is_new=is_new,
         new=groups[0],
         known=groups[1],
-        similar=dict(chain.from_iterable(map(_find_similar, groups))),
         lost=tuple(list_lost_checks(report)),
     )
 
 
-def _group_by_cause(
-    outcomes: Sequence[CaseOutcome], results: Sequence[CheckResult]
-) -> list[list[CaseOutcome]]:
-    """Group cases that fail in the same way.
+def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
+    """Group cases by cause: required evaluators before advisory ones, then the most cases first.
 
-    The largest group of each evaluator comes first: required evaluators before advisory ones, then
-    those that lose most of their mean score, so that many cases of one evaluator do not hide
-    another one. The first group of each set of failed checks is before the second of any, the one
-    with the most cases first, then the one with the most failures, then the worst. In a group, of
-    cases with equal scores the one with the largest number that its user did not give comes first.
-
-    Args:
-        results: of the whole run.
+    Of groups of the same size, the one with the most failures comes first, then the worst. In a
+    group, of cases with equal scores the one with the largest number that its user did not give
+    comes first.
     """
     groups: dict[int | None, list[CaseOutcome]] = {}
     for each in outcomes:
         groups.setdefault(each.cluster, []).append(each)
-    ordered = sorted(
+    return sorted(
         map(_sort_group, groups.values()),
         key=lambda group: (
+            not group[0].problems[0].evaluator.required,
             -len(group),
             -len(group[0].problems),
             rank_problem(group[0].problems[0]),
         ),
-    )
-    failed = [_list_failed_checks(group) for group in ordered]
-    counts: Counter[_FailedChecks] = Counter()
-    places: list[int] = []
-    for checks in failed:
-        places.append(counts[checks])
-        counts[checks] += 1
-    leading = {
-        next(at for at, checks in enumerate(failed) if evaluator in checks): rank
-        for rank, evaluator in reversed([*enumerate(_rank_evaluators(outcomes, results))])
-    }
-    order = sorted(range(len(ordered)), key=lambda at: (leading.get(at, len(ordered)), places[at]))
-    return [ordered[at] for at in order]
-
-
-def _find_similar(
-    groups: Sequence[Sequence[CaseOutcome]],
-) -> Iterator[tuple[_CaseKey, tuple[str, ...]]]:
-    """Yield the worst case of each first cause of some checks, and the cases of the later ones."""
-    same: dict[_FailedChecks, list[Sequence[CaseOutcome]]] = {}
-    for group in groups:
-        same.setdefault(_list_failed_checks(group), []).append(group)
-    for first, *others in same.values():
-        yield case_key(first[0].summary), tuple(case.summary.id for each in others for case in each)
-
-
-def _list_failed_checks(group: Sequence[CaseOutcome]) -> _FailedChecks:
-    return tuple((each.config, each.evaluator.name) for each in group[0].problems)
-
-
-def _rank_evaluators(
-    outcomes: Sequence[CaseOutcome], results: Sequence[CheckResult]
-) -> list[tuple[str, str]]:
-    """Rank the evaluators of failed checks by what these take from their mean scores.
-
-    Returns:
-        Config and name, required ones first.
-    """
-    evaluated = Counter(
-        (each.config, each.evaluator.name) for each in results if each.status != "skipped"
-    )
-    problems = [each for outcome in outcomes for each in outcome.problems]
-    required = {(each.config, each.evaluator.name) for each in problems if each.evaluator.required}
-    lost: dict[tuple[str, str], float] = {}
-    for each in problems:
-        key = each.config, each.evaluator.name
-        lost[key] = lost.get(key, 0.0) + 1 - (each.score or 0.0)
-    return sorted(
-        lost, key=lambda each: (each not in required, -lost[each] / (evaluated[each] + FEW_CHECKS))
     )
 
 
@@ -333,7 +270,15 @@ def _join_questions(case: CaseOutcome) -> str:
 
 
 def _sort_group(group: list[CaseOutcome]) -> list[CaseOutcome]:
-    largest = find_largest([each.numbers for each in group], [*map(_join_questions, group)])
-    ranked = zip(group, largest, strict=True)
-    ordered = sorted(ranked, key=lambda each: (rank_problem(each[0].problems[0]), -each[1]))
-    return [case for case, _ in ordered]
+    """Sort cases of one cause: its variant with the most cases first, in each the worst case."""
+    variants: dict[int | None, list[CaseOutcome]] = {}
+    for each in group:
+        variants.setdefault(each.variant, []).append(each)
+    ranked: list[tuple[tuple[int, tuple[bool, bool, float], float], CaseOutcome]] = []
+    for same in variants.values():
+        largest = find_largest([each.numbers for each in same], [*map(_join_questions, same)])
+        ranked += (
+            ((-len(same), rank_problem(each.problems[0]), -number), each)
+            for each, number in zip(same, largest, strict=True)
+        )
+    return [case for _, case in sorted(ranked, key=lambda each: each[0])]

@@ -64,8 +64,10 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         models: that the agent called, in order.
         failing_tools: as in ``ReportedCase``.
         tags: labels of the case.
-        cluster: shared by cases that fail in the same way, from 0; None if none fails.
-        numbers: those of its pattern, in which it differs from other cases of its cluster.
+        new: ids of its failed checks that did not fail in the baseline.
+        cluster: shared by cases with the same cause, from 0; None if none fails.
+        variant: shared by those that fail in the same way, but for their numbers.
+        numbers: those of its pattern, in which it differs from other cases of its variant.
         is_known: whether what decided its failures is known, and not only their reasons.
     """
 
@@ -78,15 +80,33 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...]
     failing_tools: tuple[str, ...]
     tags: tuple[str, ...]
+    new: frozenset[str] = frozenset()
     cluster: int | None = None
+    variant: int | None = None
     numbers: tuple[str, ...] = ()
     is_known: bool = True
 
     @property
     def problems(self) -> tuple[CheckResult, ...]:
-        """Its failed and errored checks: failed first, required before advisory, worst first."""
-        found = (each for each in self.results if each.status in ("failed", "errored"))
-        return tuple(sorted(found, key=rank_problem))
+        """Its failed and errored checks, the decisive one first.
+
+        Failed ones are before errored ones, required before advisory ones, newly failing before
+        others, then the worst.
+        """
+        return tuple(
+            sorted(
+                _list_problems(self.results),
+                key=lambda each: (
+                    *rank_problem(each)[:2],
+                    each.id not in self.new,
+                    rank_problem(each)[2],
+                ),
+            )
+        )
+
+
+def _list_problems(results: Iterable[CheckResult]) -> list[CheckResult]:
+    return [each for each in results if each.status in ("failed", "errored")]
 
 
 def rank_problem(result: CheckResult) -> tuple[bool, bool, float]:
@@ -103,13 +123,14 @@ def list_case_outcomes(report: Report) -> tuple[CaseOutcome, ...]:
 # All report formats of a run need them, and reading the contents takes long.
 @lru_cache(maxsize=1)
 def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
-    keys: list[bytes | None] = []
+    patterns: list[FailurePattern | None] = []
     found: list[CaseOutcome] = []
     for results in group_by_case(report.value.results):
         shown = show_case(report.value, results)
         before = shown.before
-        pattern = _make_pattern(shown, results)
-        keys.append(None if pattern is None else pattern.key)
+        new = _list_new(report.value, results)
+        pattern = _make_pattern(shown, results, new)
+        patterns.append(pattern)
         found.append(
             CaseOutcome(
                 summary=shown.summary,
@@ -123,46 +144,63 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
                 models=_list_models(shown.content),
                 failing_tools=shown.failing_tools,
                 tags=shown.content.tags,
+                new=new,
                 numbers=pattern.numbers if pattern else (),
                 is_known=pattern is None or pattern.is_known,
             )
         )
-    return tuple(_number_clusters(found, keys))
+    return tuple(_number_clusters(found, patterns))
+
+
+def _list_new(report: Report, results: Iterable[CheckResult]) -> frozenset[str]:
+    before = report.baseline
+    return frozenset(
+        each.id
+        for each in results
+        if each.status == "failed" and (each.id not in before or before[each.id].status != "failed")
+    )
 
 
 def find_pattern(report: Report, outcome: CaseOutcome) -> FailurePattern:
     """Make the pattern of a case that fails, for its phrases."""
     shown = show_case(report, outcome.results)
-    pattern = _make_pattern(shown, outcome.results)
+    pattern = _make_pattern(shown, outcome.results, outcome.new)
     assert pattern is not None  # noqa: S101  (it fails)
     return pattern
 
 
-def _make_pattern(shown: ReportedCase, results: Sequence[CheckResult]) -> FailurePattern | None:
-    still = shown.state == "still_failing"
-    return make_pattern(results, shown.content, failed_in_baseline=still)
+def _make_pattern(
+    shown: ReportedCase, results: Sequence[CheckResult], new: frozenset[str]
+) -> FailurePattern | None:
+    return make_pattern(
+        _list_problems(results),
+        shown.content,
+        lambda result: result.id in new,
+        failed_in_baseline=shown.state == "still_failing",
+    )
 
 
 def _number_clusters(
-    outcomes: Sequence[CaseOutcome], keys: Sequence[bytes | None]
+    outcomes: Sequence[CaseOutcome], patterns: Sequence[FailurePattern | None]
 ) -> Iterator[CaseOutcome]:
-    """Number the cases with equal patterns; where many numbers differ, those with equal ones.
+    """Number the causes, and the cases of a cause that fail in the same way.
 
-    Args:
-        keys: of the pattern of each case that fails.
+    Where many numbers differ, only those with equal ones do.
     """
     numbers: dict[bytes, list[tuple[str, ...]]] = {}
-    for outcome, key in zip(outcomes, keys, strict=True):
-        if key is not None:
-            numbers.setdefault(key, []).append(outcome.numbers)
-    split = {key for key, each in numbers.items() if count_differing(each) > MAX_DIFFERING}
-    clusters: dict[tuple[bytes, tuple[str, ...]], int] = {}
-    for outcome, key in zip(outcomes, keys, strict=True):
-        if key is None:
+    for each in filter(None, patterns):
+        numbers.setdefault(each.key, []).append(each.numbers)
+    split = {key for key, found in numbers.items() if count_differing(found) > MAX_DIFFERING}
+    clusters: dict[tuple[str, ...], int] = {}
+    variants: dict[tuple[int, bytes, tuple[str, ...]], int] = {}
+    for outcome, pattern in zip(outcomes, patterns, strict=True):
+        if pattern is None:
             yield outcome
         else:
-            whole = key, outcome.numbers if key in split else ()
-            yield replace(outcome, cluster=clusters.setdefault(whole, len(clusters)))
+            cluster = clusters.setdefault(pattern.cause, len(clusters))
+            whole = cluster, pattern.key, pattern.numbers if pattern.key in split else ()
+            variant = variants.setdefault(whole, len(variants))
+            yield replace(outcome, cluster=cluster, variant=variant)
 
 
 def _measure(content: RunContent) -> Amounts:
@@ -249,6 +287,12 @@ def make_repeat_properties(record: RepeatRecord | None) -> dict[str, str]:
 def _format_votes(record: RepeatRecord) -> str:
     statuses = [each.status for each in record.repeats]
     return f"{statuses.count('passed')} of {len(statuses)} passed"
+
+
+# A change of an amount from which it is shown beside the verdict, and has a colour in the page. The
+# slowest cases differ more between two runs of the same agent.
+NOTABLE_SHARE: Final = 0.1
+NOTABLE_SHARE_OF_SLOWEST: Final = 0.5
 
 
 class Percentiles(Struct, frozen=True, kw_only=True):
@@ -376,7 +420,8 @@ def format_metrics(metrics: ReportMetrics, *, bold: str = "") -> str:
     (+43%), p95 9.1 s → 9.8 s (+8%) in 11 of 12 cases; 11,098 tokens (unchanged); $0.033".
 
     Args:
-        bold: is put around each amount that is more by ``NOTABLE_SHARE``.
+        bold: is put around each amount that is more by ``NOTABLE_SHARE``, p95 by
+            ``NOTABLE_SHARE_OF_SLOWEST``.
     """
     run, common, before = metrics.run, metrics.common or _NOTHING, metrics.baseline or _NOTHING
     parts: list[tuple[str, str]] = []
@@ -389,6 +434,7 @@ def format_metrics(metrics: ReportMetrics, *, bold: str = "") -> str:
                 getattr(common.latency_ms, name, None),
                 getattr(before.latency_ms, name, None),
                 bold,
+                NOTABLE_SHARE if name == "p50" else NOTABLE_SHARE_OF_SLOWEST,
             )
             for name in ("p50", "p95")
         ]
@@ -408,12 +454,6 @@ def format_metrics(metrics: ReportMetrics, *, bold: str = "") -> str:
     if len(parts) > 1 and len(shared) == 1 and "" not in shared:
         return f"{shared.pop()}: {'; '.join(text for text, _ in parts)}"
     return "; ".join(f"{text} {cases}".rstrip() for text, cases in parts)
-
-
-# A change of an amount from which it is shown beside the verdict. The slowest cases differ more
-# between two runs of the same agent.
-NOTABLE_SHARE: Final = 0.1
-NOTABLE_SHARE_OF_SLOWEST: Final = 0.5
 
 
 def has_notable_change(metrics: ReportMetrics) -> bool:
@@ -463,6 +503,7 @@ def _format_change(
     now: float | None,
     before: float | None,
     bold: str,
+    notable: float = NOTABLE_SHARE,
 ) -> str:
     """Format ``2 s → 3 s (+50%)``; of all cases of the run if it is not compared.
 
@@ -474,7 +515,7 @@ def _format_change(
     if old == new:
         return f"{new} ({'unchanged' if now == before else 'about the same'})"
     share = f" ({_format_share(now / before - 1)})" if before > 0 else ""
-    mark = bold if now >= before * (1 + NOTABLE_SHARE) else ""
+    mark = bold if now >= before * (1 + notable) else ""
     own, other = _AMOUNT.fullmatch(old), _AMOUNT.fullmatch(new)
     if own is not None and other is not None and own["unit"] == other["unit"]:
         old = own["number"]

@@ -249,7 +249,7 @@ class CaseJson(_Json, kw_only=True, omit_defaults=True):
     ] = ()
     cluster: Annotated[
         Count | None,
-        _about("Cases with the same number fail in the same way; absent if none fails."),
+        _about("Cases with the same number fail for the same cause; absent if none fails."),
     ] = None
     cut: CutCharacters = {}
     redacted: Annotated[bool, _about("Whether secrets were replaced by `***`.")] = False

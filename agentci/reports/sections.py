@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from textwrap import wrap
 from typing import Final, Literal, TypeAlias, get_args
 from urllib.parse import quote
@@ -34,13 +34,12 @@ from agentci.reports.changed_checks import (
 from agentci.reports.check_text import MAX_REASON, NO_REASONS, format_requirement
 from agentci.reports.comparison import ADVISORY, describe_change
 from agentci.reports.differences import RunDifference
-from agentci.reports.failures import NEW_TITLE, Cause, Causes, FailedCheck, list_causes
+from agentci.reports.failures import NEW_TITLE, Cause, FailedCheck, list_causes
 from agentci.reports.groups_and_totals import (
     MAX_NAMES,
     EvaluatorChecks,
     ReasonGroup,
     Verdict,
-    case_key,
     count_problems,
     format_case_names,
     format_path,
@@ -429,25 +428,17 @@ def make_failure_sections(
     def render_line(group: Sequence[CaseOutcome]) -> str:
         return _render_line(causes.describe(group), len(group), report_url)
 
-    def render_all(groups: Sequence[Sequence[CaseOutcome]]) -> Iterator[str]:
-        """Render one cause of each set of failed checks, then one line for each other one."""
-        others = [each for each in groups if _is_similar(each, causes)]
-        firsts = (each for each in groups if not _is_similar(each, causes))
-        return chain(map(render, firsts), map(render_line, others))
-
     count = format_count(sum(map(len, causes.new)), "case")
     title = f"### {NEW_TITLE if report.baseline else 'Failures'}: {count}\n\n"
     first, more = causes.new[: layout.causes], causes.new[layout.causes :]
     shown = (render(each, layout) for each in first)
     yield _make_cases(shown, len(first), title, share=0.25)
-    lines = _choose_lines(more, causes)[: layout.further]
+    lines = more[: layout.further]
     yield _make_cases(map(render_line, lines), len(lines), "", share=0.05)
-    # A line says as much of a similar cause as the folded part would.
-    folded = [each for each in more if not (each in lines and _is_similar(each, causes))]
-    if folded:
-        section = _make_cases(render_all(folded), len(folded), "", share=0.15)
+    if more:
+        section = _make_cases(map(render, more), len(more), "", share=0.15)
         what = "with new failures" if report.baseline else "with failures"
-        count = format_count(sum(map(len, folded)), "more case")
+        count = format_count(sum(map(len, more)), "more case")
         yield fold_section(section, f"{count} {what}")
     yield from _list_lost(
         join_lost(causes.lost),
@@ -456,7 +447,7 @@ def make_failure_sections(
         with_answers=not (layout.is_tight and causes.new),
     )
     if causes.known:
-        section = _make_cases(render_all(causes.known), len(causes.known), "", share=0.1)
+        section = _make_cases(map(render, causes.known), len(causes.known), "", share=0.1)
         count = format_count(sum(map(len, causes.known)), "case")
         yield fold_section(section, f"Still failing, as in the baseline: {count}")
 
@@ -471,23 +462,6 @@ def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) 
         max_items=MAX_CASES,
         share=share,
     )
-
-
-def _choose_lines(
-    groups: Sequence[Sequence[CaseOutcome]], causes: Causes
-) -> list[Sequence[CaseOutcome]]:
-    """Choose causes for lines of their own: one of each set of failed checks, then the largest.
-
-    Others of only one case are left out.
-    """
-    firsts = [each for each in groups if not _is_similar(each, causes)]
-    others = [each for each in groups if _is_similar(each, causes) and len(each) > 1]
-    return firsts + sorted(others, key=len, reverse=True)
-
-
-def _is_similar(group: Sequence[CaseOutcome], causes: Causes) -> bool:
-    """Whether an earlier cause has the same failed checks."""
-    return case_key(group[0].summary) not in causes.similar
 
 
 def _list_lost(
@@ -565,7 +539,7 @@ def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout)
         lambda case: format_case_link(case, report_url), markdown_code
     ):
         lines.append(f"- {others}\n")
-    if similar := cause.format_similar():
+    if similar := cause.format_similar(lambda case: format_case_link(case, report_url)):
         lines.append(f"- {similar}\n")
     return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference, layout.parts)}"
 

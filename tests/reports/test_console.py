@@ -107,7 +107,9 @@ def test_table_columns_are_aligned() -> None:
 
 def test_worst_cases_are_shown_and_others_counted() -> None:
     results = [
-        make_result("failed", number / 100, case=f"c{number}", misses=[f"lacks {'x' * number}"])
+        make_result(
+            "failed", number / 100, case=f"c{number}", misses=[f"lacks {'x' * (number + 4)}"]
+        )
         for number in reversed(range(40))
     ]
     text = _render(make_report(results))

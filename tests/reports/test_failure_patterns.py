@@ -72,8 +72,8 @@ def _restore(turn: TurnContent) -> TurnContent:
     return replace(turn, answer=turn.baseline.answer, calls=tuple(calls), baseline=None)
 
 
-def _clusters(*cases: tuple[Any, ...], **given: Any) -> list[int | None]:
-    return [each.cluster for each in list_case_outcomes(_report(*cases, **given))]
+def _variants(*cases: tuple[Any, ...], **given: Any) -> list[int | None]:
+    return [each.variant for each in list_case_outcomes(_report(*cases, **given))]
 
 
 def _others(*cases: tuple[Any, ...], **given: Any) -> list[str]:
@@ -211,7 +211,7 @@ KETTLE = "The kettle is refunded. The return is free."
 def test_cases_are_joined_if_only_numbers_differ(
     cases: list[tuple[Any, ...]], clusters: list[int]
 ) -> None:
-    assert _clusters(*cases) == clusters
+    assert _variants(*cases) == clusters
 
 
 def test_values_that_the_user_gave_may_differ() -> None:
@@ -222,7 +222,7 @@ def test_values_that_the_user_gave_may_differ() -> None:
         called = CallContent(name="hours", arguments={"city": city})
         return _case(replace(turn, user=f"When does it open in {city.lower()}?", calls=(called,)))
 
-    assert _clusters(ask("Leeds"), ask("York"), ask("Bath", "Moscow")) == [0, 0, 1]
+    assert _variants(ask("Leeds"), ask("York"), ask("Bath", "Moscow")) == [0, 0, 1]
 
 
 def test_joined_cases_show_their_numbers() -> None:
@@ -379,19 +379,19 @@ def test_cases_in_which_many_numbers_differ_are_not_joined() -> None:
     def count(*numbers: int) -> tuple[Any, ...]:
         return _case(_turn(", ".join(map(str, numbers)), "none"))
 
-    assert _clusters(count(1, 2, 3, 4, 5), count(1, 2, 3, 4, 6), count(1, 7, 7, 7, 7)) == [0, 0, 0]
+    assert _variants(count(1, 2, 3, 4, 5), count(1, 2, 3, 4, 6), count(1, 7, 7, 7, 7)) == [0, 0, 0]
     many = (count(1, 2, 3, 4, 5), count(6, 7, 8, 9, 1), count(1, 2, 3, 4, 5))
-    assert _clusters(*many) == [0, 1, 0]
+    assert _variants(*many) == [0, 1, 0]
     long = [_case(_turn(" ".join(map(str, range(start, start + 50))), "no")) for start in (1, 2, 1)]
-    assert _clusters(*long) == [0, 1, 0]
+    assert _variants(*long) == [0, 1, 0]
 
 
 def test_limits_on_amounts_do_not_depend_on_answers() -> None:
     for given in ({"type": "cost"}, {"type": "check", "criterion": "time <= 4 s"}):
         slow = [_case(_turn(each, "x"), misses=["took 5 s"], **given) for each in ("a", "b")]
-        assert _clusters(*slow) == [0, 0]
+        assert _variants(*slow) == [0, 0]
     words = {"type": "check", "criterion": "words <= 4"}
-    assert _clusters(*(_case(_turn(each, "x"), **words) for each in ("a", "b"))) == [0, 1]
+    assert _variants(*(_case(_turn(each, "x"), **words) for each in ("a", "b"))) == [0, 1]
 
 
 def test_errors_are_joined_if_they_are_equal() -> None:
@@ -460,7 +460,9 @@ def test_crash_shows_its_exception_in_little_room() -> None:
         make_result("errored", case="e0", reason=reason),
         make_result("errored", case="e1", evaluator="asks", reason="Evaluator `asks` sent nothing"),
     ]
-    report = _report(*(_case(_turn(f"{n} {'word ' * 60}", PARCEL)) for n in "abcdefgh"))
+    report = _report(
+        *(_case(_turn(f"{n} {'word ' * 60}", PARCEL), evaluator=n) for n in "abcdefgh")
+    )
     text = text_of(CommentReport(), replace(report, results=(*report.results, *crashed)))
     assert "- **errored:** `asks`: sent nothing (1 case: `e1`)\n" in text
     assert (
@@ -469,7 +471,7 @@ def test_crash_shows_its_exception_in_little_room() -> None:
     ) in text
 
 
-def test_cases_with_the_same_failed_checks_are_counted_at_the_first_cause() -> None:
+def test_cases_of_one_cause_with_other_answers_are_named() -> None:
     cases = [
         _case(_turn(answer, PARCEL), evaluator=evaluator)
         for answer, evaluator in (
@@ -479,27 +481,105 @@ def test_cases_with_the_same_failed_checks_are_counted_at_the_first_cause() -> N
             ("No.", "x"),
         )
     ]
-    causes = list_causes(_report(*cases))
+    report = _report(*cases)
+    causes = list_causes(report)
     described = [causes.describe(group) for group in causes.new]
     assert [cause.format_similar(str) for cause in described] == [
-        "2 more cases fail the same checks with other calls or answers: c1, c2",
-        "",
-        "",
+        "2 more cases fail like this with other values or answers: c1, c2",
         "",
     ]
+    line = "- 2 more cases fail like this with other values or answers: `c1`, `c2`\n"
+    assert line in text_of(CommentReport(), report)
 
 
-def test_evaluator_that_loses_most_of_its_score_comes_first() -> None:
+def _refund_product(product: str, number: int, *, calls: str = "refund") -> tuple[Any, ...]:
+    """A refund of a product whose amount is wrong, or for which another tool is called."""
+    arguments = {"product": product, "amount": f"{number}.90 EUR"}
+    actual = {**arguments, "amount": f"{number}0 EUR"} if calls == "refund" else {"id": product}
+    turn = TurnContent(
+        user=f"Please refund my {product}.",
+        answer=f"Your money for the {product} is on its way." if number % 2 else "Done.",
+        expected_answer=f"I refund the {product}.",
+        calls=(CallContent(name=calls, arguments=actual),),
+        expected_calls=(ExpectedCall(name="refund", arguments=arguments),),
+        baseline=BaselineTurn(
+            answer=f"I refund the {product}.",
+            calls=(ExpectedCall(name="refund", arguments=arguments),),
+        ),
+    )
+    return _case(turn, misses=[f"the amount for the {product} is not that of the order"])
+
+
+def test_cases_that_differ_in_values_have_one_cause() -> None:
+    """Whatever the product; another argument, tool or kind of difference is another cause."""
+    products = ("kettle", "oven mitt", "Toaster", "clock", "lamp")
+    wrong = [_refund_product(each, number) for number, each in enumerate(products, start=1)]
+    replaced = [_refund_product(each, 7, calls="escalate") for each in products[:3]]
+    quiet = _refund_product("mirror", 8, calls="pay")
+    report = _report(*replaced, *wrong, quiet)
+    clusters = [each.cluster for each in list_case_outcomes(report)]
+    assert clusters == [0, 0, 0, 1, 1, 1, 1, 1, 2]
+    assert [len(group) for group in list_causes(report).new] == [5, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        pytest.param({"misses": ["leaks a key"]}, {"misses": ["is rude"]}, False, id="findings"),
+        pytest.param(
+            {"misses": ["names 3 of 4 orders"]}, {"misses": ["names 1 of 9 orders"]}, True,
+            id="numbers",
+        ),
+        pytest.param(
+            {"misses": ["does not name `kettle`"]}, {"misses": ["does not name `lamp`"]}, True,
+            id="quoted values",
+        ),
+        pytest.param(
+            {"reasoning": "It never says hello."}, {"reasoning": "Quite impolite."}, True,
+            id="texts of a judge model",
+        ),
+        pytest.param({"evaluator": "a"}, {"evaluator": "b"}, False, id="evaluators"),
+        pytest.param({}, {"type": "latency"}, False, id="a limit on resources"),
+    ],
+)  # fmt: skip
+def test_cause_is_what_happened_to_the_decisive_check(
+    first: dict[str, Any], second: dict[str, Any], same: bool
+) -> None:
+    turns = [_turn(each, PARCEL) for each in ("No.", "Never.")]
+    cases = [_case(turn, **given) for turn, given in zip(turns, (first, second), strict=True)]
+    found = [each.cluster for each in list_case_outcomes(_report(*cases))]
+    assert found == ([0, 0] if same else [0, 1])
+
+
+def test_advisory_and_known_failures_do_not_decide_the_cause() -> None:
+    """The order of the checks is that of what decides: required, then newly failing, then worst."""
+    results = [
+        make_result("failed", score, case=case, evaluator=name, required=required)
+        for case, others in (("c0", ("advisory",)), ("c1", ("known",)))
+        for name, score, required in (
+            *((each, 0.0, each != "advisory") for each in others),
+            ("decisive", 0.5, True),
+        )
+    ]
+    known = {
+        each.id: BaselineCheck(status="failed", score=0.0)
+        for each in results
+        if each.evaluator.name == "known"
+    }
+    outcomes = list_case_outcomes(replace(make_report(results), baseline=known))
+    assert [each.cluster for each in outcomes] == [0, 0]
+    assert [each.problems[0].evaluator.name for each in outcomes] == ["decisive"] * 2
+
+
+def test_largest_cause_comes_first_and_advisory_ones_last() -> None:
     cases = [
-        *(_case(_turn("No.", PARCEL), evaluator="calls") for _ in range(5)),
+        *(_case(_turn("No.", PARCEL), evaluator="advisory", required=False) for _ in range(5)),
         *(_case(_turn(each, PARCEL), evaluator="consent") for each in ("A.", "B.", "C.")),
         _case(_turn("No.", PARCEL), evaluator="rare"),
     ]
-    report = _report(*cases)
-    passed = [make_result("passed", 1.0, case=f"p{n}", evaluator="calls") for n in range(100)]
-    causes = list_causes(replace(report, results=(*report.results, *passed)))
-    first = [group[0].problems[0].evaluator.name for group in causes.new]
-    assert first == ["consent", "rare", "calls", "consent", "consent"]
+    causes = list_causes(_report(*cases))
+    found = [(group[0].problems[0].evaluator.name, len(group)) for group in causes.new]
+    assert found == [("consent", 3), ("rare", 1), ("advisory", 5)]
 
 
 def test_without_content_only_the_reason_is_the_same() -> None:
@@ -515,27 +595,26 @@ def test_cases_of_another_evaluator_are_not_hidden_by_many_of_one() -> None:
     cases.append(_case(_turn("Ok.", "Ok."), evaluator="no_secrets", misses=["contains a key"]))
     report = _report(*cases)
     comment = text_of(CommentReport(), report)
-    shown, _, folded = comment.partition("<details>")
-    assert len(re.findall(r"^\*\*`c", shown, re.MULTILINE)) == 3
+    shown = comment.partition("<details>")[0]
+    assert len(re.findall(r"^\*\*`c", shown, re.MULTILINE)) == 2
     assert "no_secrets" in shown
     assert "### Failures: 301 cases\n" in shown
-    assert "<summary>298 more cases with failures</summary>" in folded
-    assert "Not shown: 278 failure causes." in folded
+    assert "299 more cases fail like this with other values or answers" in shown
     terminal = _render_terminal(report)
     assert "no_secrets" in terminal.partition("Evaluators\n")[0]
-    assert "\n  … and 291 more\n" in terminal
+    assert "299 more cases fail like this with other values or answers" in terminal
 
 
 def test_largest_folded_causes_are_one_line_each() -> None:
     answers = ["a"] * 9 + ["b"] * 8 + ["c"] * 7 + ["d"] * 6 + ["e"] * 5
     shown, _, _ = text_of(
         CommentReport(report_url="https://pages.example/r.html"),
-        _report(*(_case(_turn(each, PARCEL)) for each in answers)),
+        _report(*(_case(_turn(each, PARCEL), evaluator=each) for each in answers)),
     ).partition("<details>")
     lines = [line for line in shown.splitlines() if " cases such as " in line]
     assert lines == [
         f"- {cases} more cases such as [`{case}`](https://pages.example/r.html#/case/{case}): "
-        f"`response_quality`: {FIXED}: `- {PARCEL}` `+ {answer}`"
+        f"`{answer}`: {FIXED}: `- {PARCEL}` `+ {answer}`"
         for cases, case, answer in ((7, "c17", "c"), (6, "c24", "d"), (5, "c30", "e"))
     ]
 
@@ -544,7 +623,8 @@ def test_line_about_a_cause_shows_both_answers() -> None:
     """Also if the expected one is longer than a line."""
     expected = "The headphones can be returned within 30 days if nothing is missing. " * 2
     answers = ["a"] * 5 + ["b"] * 4 + ["c"] * 3 + ["It costs 4.95 EUR."] * 2
-    cases = (_case(_turn(each, expected), misses=["no tool returned 4.95"]) for each in answers)
+    misses = ["no tool returned 4.95"]
+    cases = (_case(_turn(each, expected), misses=misses, evaluator=each[0]) for each in answers)
     text = text_of(CommentReport(), _report(*cases))
     [line] = [each for each in text.split("\n") if each.startswith("- 2 more cases such as ")]
     assert "`: no tool returned 4.95: `- The headphones can be returned within" in line

@@ -6,6 +6,12 @@ const MIN_CHANGE = 0.005;
 // A lower score that still passes is named from this drop on.
 const MIN_FALL = 0.05;
 
+/** The failed and errored checks, the decisive one first: failed, required, newly failing, then the worst. */
+function problemsOf({ checks }) {
+  const ranks = [({ status }) => STATUSES.indexOf(status), ({ evaluator }) => !evaluator.required, ({ turned }) => turned !== 'new_failure', ({ score }) => score ?? -1];
+  return checks.filter(({ status }) => status === 'failed' || status === 'errored').sort((a, b) => ranks.reduce((found, rank) => found || rank(a) - rank(b), 0));
+}
+
 /** The cases of the data, each with its checks, and the columns of the table of cases. */
 function joinCases(data) {
   const columns = [];
@@ -126,7 +132,7 @@ const isMore = (name) => ({ amounts, before }) => before?.[name] !== undefined &
 
 const hasState = (state) => (each) => each.states.includes(state);
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
-const isWorse = (each) => ['new_failure', 'lost', 'lower_score'].some((state) => hasState(state)(each)) || changesBy(-1)(each) || each.checks.some(({ turned }) => turned === 'error');
+const isWorse = (each) => ['new_failure', 'lost', 'lower_score'].some((state) => hasState(state)(each)) || changesBy(-1)(each) || each.tools || each.checks.some(({ turned }) => turned === 'error');
 
 /** By name: label, which cases it shows, the status whose colour it has, and its limits. */
 const FILTERS = {
@@ -142,9 +148,10 @@ const FILTERS = {
   better: ['Better', (each) => hasState('fixed')(each) || changesBy(1)(each), 'passed'],
   answer: ['Answer changed', (each) => each.answer_changed],
   calls: ['Calls changed', (each) => each.calls_changed],
+  tools: ['A tool newly fails', ({ tools }) => tools, 'failed', 'and did not in the baseline'],
   slow: ['Slower', isSlower, '', 'more than 1.5 times and 500 ms above the baseline'],
-  costly: ['More tokens', isMore('tokens'), '', 'more than 1.25 times the tokens of the baseline'],
-  dearer: ['More expensive', isMore('usd'), '', 'more than 1.25 times the cost of the baseline'],
+  costly: ['More input + output tokens', isMore('tokens'), '', 'more than 1.25 times those of the baseline'],
+  dearer: ['Higher agent cost', isMore('usd'), '', 'more than 1.25 times that of the baseline'],
   added: ['New cases', hasState('new_case')],
   skipped: [
     'Skipped',
@@ -180,11 +187,11 @@ const ORDERS = {
   gain: ['Largest gain', (a, b) => b.gain - a.gain],
   name: ['Name', (a, b) => collator.compare(a.id, b.id)],
   slow: ['Slowest', most('ms')],
-  tokens: ['Most tokens', most('tokens')],
-  cost: ['Most expensive', most('usd')],
-  slower: ['Latency increase', mostMore('ms'), 'ms'],
-  longer: ['Token increase', mostMore('tokens'), 'tokens'],
-  dearer: ['Cost increase', mostMore('usd'), 'usd'],
+  tokens: ['Most input + output tokens', most('tokens')],
+  cost: ['Highest agent cost', most('usd')],
+  slower: ['Increase of latency', mostMore('ms'), 'ms'],
+  longer: ['Increase of input + output tokens', mostMore('tokens'), 'tokens'],
+  dearer: ['Increase of agent cost', mostMore('usd'), 'usd'],
 };
 
 /** Order by the lowest score of a column; errors first, cases without a check last. */
@@ -252,8 +259,8 @@ function rangeOf(numbers) {
  * Cases with a heading before each group; without groups, the cases.
  *
  * Groups have an order of their own, whatever that of the cases: changes the worst first, causes
- * the most frequent first, others by name. Cases that fail alike have one
- * cause; of one evaluator, those whose reasons differ only in numbers. A case is in the group of each
+ * the most frequent first, others by name. A cause has the reason of its
+ * first decisive check; of one evaluator, the reasons of a group differ only in numbers. A case is in the group of each
  * of its changes.
  */
 function groupCases(cases, by, labels, evaluator = '') {
@@ -276,16 +283,16 @@ function groupCases(cases, by, labels, evaluator = '') {
       }
     },
     cause: (each) => {
-      const causes = each.checks.filter((check) => check.cause !== undefined && (!evaluator || check.evaluator.name === evaluator));
+      const causes = problemsOf(each).filter((check) => !evaluator || check.evaluator.name === evaluator);
       if (evaluator) for (const check of causes) put(check.cause, '', each, 0, [check]);
-      else if (causes.length) put(each.cluster, '', each, 0, causes);
+      else if (causes.length) put(each.cluster, '', each, 0, causes.slice(0, 1));
       if (!causes.length) put('', 'No failed check', each, 1);
     },
   };
   if (!Object.hasOwn(putters, by)) return cases;
   cases.forEach(putters[by]);
   if (by === 'cause' && groups.has('') && groups.size === 1) return cases;
-  for (const each of groups.values()) each.heading ||= [...Map.groupBy(each.checks, ({ column }) => column).values()].map(reasonOf).join('; ');
+  for (const each of groups.values()) each.heading ||= reasonOf(each.checks);
   const size = ({ members }) => (by === 'cause' ? -members.length : 0);
   const sorted = [...groups.values()].sort(
     (a, b) => a.position - b.position || size(a) - size(b) || collator.compare(a.heading, b.heading),

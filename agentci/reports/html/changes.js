@@ -17,7 +17,7 @@ function changesView() {
   ];
   const cards = [
     ...causes.map((cause) => changeCard(CASES[cause.cases[0]], cause)),
-    ...errors.slice(0, MAX_LINES).map((each) => changeCard(each, { cases: alike(each).map(({ index }) => index), others: 'with the same errors' })),
+    ...errors.slice(0, MAX_LINES).map((each) => changeCard(each, errorCause(each))),
   ];
   if (!cards.length && !rest.length) return null;
   const more = [...(DATA.more_causes ?? []).map((index) => CASES[index]), ...errors.slice(MAX_LINES)];
@@ -31,9 +31,14 @@ function changesView() {
     ),
     make('div.changes', inColumns(cards), rest.length ? restView(rest, known.slice(MAX_LINES)) : null),
     more.length
-      ? make('details.fold.more', { ontoggle: ({ target }) => target.querySelector('.rest') ?? target.append(restView(more, [])) }, make('summary', `${countOf(more.length, 'more cause')} of failures`))
+      ? make('details.fold.more', { open: isPrinted, ontoggle: ({ target }) => target.querySelector('.rest') ?? target.append(restView(more, [])) }, isPrinted && restView(more, []), make('summary', `${countOf(more.length, 'more cause')} of failures`))
       : null,
   );
+}
+
+function errorCause(each) {
+  const cases = alike(each).map(({ index }) => index);
+  return { cases, others: cases.length > 1 && `${countOf(cases.length - 1, 'more case')} with the same errors` };
 }
 
 /** Cards in two columns, where each has its own height: the next one goes to the column with less text. */
@@ -84,13 +89,7 @@ function noBaselineText() {
   return DATA.baseline?.missing || 'no baseline: compared with what is expected only';
 }
 
-function problemsOf(each) {
-  return each.checks
-    .filter(({ status }) => status === 'failed' || status === 'errored')
-    .sort((a, b) => STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status) || (a.score ?? -1) - (b.score ?? -1));
-}
-
-function changeCard(each, { cases, first, similar, ...likeness }) {
+function changeCard(each, { cases, first, ...likeness }) {
   const problems = problemsOf(each);
   const { run } = contentOf(each);
   return make(
@@ -114,8 +113,7 @@ function changeCard(each, { cases, first, similar, ...likeness }) {
       problems.length > MAX_REASONS && make('li.quiet', `and ${countOf(problems.length - MAX_REASONS, 'more check')}`),
     ),
     first && firstDifference(first, run),
-    cases.length > 1 && likeCases(each, cases.slice(1), likeness),
-    similar && make('p.same', similar),
+    likeCases(each, cases.slice(1), likeness),
   );
 }
 
@@ -124,17 +122,15 @@ function alikeHash({ state, cluster }) {
   return writeHash('/', { f: FILTER_OF_STATE[state] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
 }
 
-/** The cases that fail in the same way, each with the numbers in which it differs. */
-function likeCases(each, others, { others: words, notes = [], more_note: moreNote = '' }) {
+/** The cases that fail in the same way, each with the numbers in which it differs, and the others of the cause. */
+function likeCases(each, cases, { others, notes = [], more, more_note: moreNote, similar }) {
   const noted = (text) => (text ? quiet(` (${text})`) : '');
-  const names = notes.map((text, at) => [at ? ', ' : ': ', make('a', { href: caseHash(CASES[others[at]]) }, CASES[others[at]].id), noted(text)]);
-  const more = notes.length ? others.length - notes.length : 0;
-  return make(
-    'p.same',
-    make('a', { href: alikeHash(each) }, `${countOf(others.length, 'more case')} ${words}`),
-    names,
-    more ? [`, \u2026 and ${count(more)} more`, noted(moreNote)] : null,
-  );
+  const names = notes.map((text, at) => [at ? ', ' : ': ', make('a', { href: caseHash(CASES[cases[at]]) }, CASES[cases[at]].id), noted(text)]);
+  const link = (text) => make('a', { href: alikeHash(each) }, text);
+  return [
+    others && make('p.same', link(others), names, more ? [`, \u2026 and ${count(more)} more`, noted(moreNote)] : null),
+    similar && make('p.same', link(similar)),
+  ];
 }
 
 /**
@@ -249,7 +245,8 @@ function callText({ mark, expected, actual, arguments: values }, isShort = false
 
 function restView(rest, more) {
   const row = (each) => {
-    const [check] = [...each.checks.filter(({ turned }) => turned === each.state), ...problemsOf(each), ...each.checks];
+    const ordered = [...problemsOf(each), ...each.checks];
+    const check = ordered.find(({ turned }) => turned === each.state) ?? ordered[0];
     const others = (LOWER_OR_FIXED.includes(each.state) ? CASES.filter(hasState(each.state)) : alike(each)).length - 1;
     return make(
       'a',

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from agentci._util.text import escape, json_text
 from agentci._util.text.change import find_numbers
+from agentci._util.text.format import format_count
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value, label_outcome
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
@@ -28,7 +29,7 @@ from agentci.reports.check_text import (
 )
 from agentci.reports.contents import KEPT_LEVELS, load_content
 from agentci.reports.differences import RunDifference
-from agentci.reports.failures import FEW_CHECKS, Cause, list_causes
+from agentci.reports.failures import Cause, list_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     choose_mean,
@@ -46,6 +47,8 @@ from agentci.reports.groups_and_totals import (
     list_reasons,
 )
 from agentci.reports.outcomes import (
+    NOTABLE_SHARE,
+    NOTABLE_SHARE_OF_SLOWEST,
     Amounts,
     CaseOutcome,
     list_case_outcomes,
@@ -115,9 +118,8 @@ MAX_PASSED_DETAILS: Final = 1024**2
 MAX_DETAILS: Final = 64 * 1024
 MAX_CHANGES: Final = 50
 MAX_CASE_NAMES: Final = 20
-# Causes that have a card in the overview; more if more evaluators fail.
-MAX_CAUSES: Final = 4
-MAX_CAUSES_OF_EVALUATORS: Final = 8
+# Causes that have a card in the overview.
+MAX_CAUSES: Final = 6
 # Nanoseconds since 1970: earlier starts are of clocks that do not show the time of day.
 EARLIEST_START: Final = 10**18
 
@@ -190,7 +192,6 @@ class PageData:
         yield '{"cases": '
         outcomes = list_case_outcomes(report)
         causes = list_causes(report)
-        shown = _count_cards(causes.new)
         places = {id(outcome): place for place, outcome in enumerate(outcomes)}
         new = {id(each) for group in causes.new for each in group}
         yield from json_text.format_array(
@@ -207,13 +208,13 @@ class PageData:
             "changes": format_changed_checks(report),
             "causes": [
                 _describe_cause(causes.describe(group), [places[id(each)] for each in group])
-                for group in causes.new[:shown]
+                for group in causes.new[:MAX_CAUSES]
             ],
             "reasons": [*self._reasons],
-            "few_checks": FEW_CHECKS,
-            "more_causes": [places[id(group[0])] for group in causes.new[shown:]],
+            "more_causes": [places[id(group[0])] for group in causes.new[MAX_CAUSES:]],
             "lost": _describe_lost(causes.lost, report.comparison, self._removed),
             "recorded": self._recorded,
+            "noise": [NOTABLE_SHARE, NOTABLE_SHARE_OF_SLOWEST],
             "metrics": to_builtins(summarize_metrics(report)),
             "policy": _describe_policy(report),
             "messages": list(_list_messages(report)),
@@ -242,6 +243,7 @@ class PageData:
                     "tags": outcome.tags,
                     "state": state,
                     "answer_changed": outcome.answer_changed,
+                    "tools": outcome.failing_tools,
                     "calls_changed": self._calls_changed[place],
                     "not_compared": outcome.answer_changed is None
                     and state not in (None, "new_case"),
@@ -329,32 +331,20 @@ class PageData:
         )
 
 
-def _count_cards(causes: Sequence[Sequence[CaseOutcome]]) -> int:
-    """Count the causes that have a card: the first of each required evaluator is among them."""
-    seen: set[tuple[str, str]] = set()
-    for place, group in enumerate(causes[:MAX_CAUSES_OF_EVALUATORS], start=1):
-        names = {
-            (each.config, each.evaluator.name)
-            for each in group[0].problems
-            if each.evaluator.required
-        }
-        if not names - seen:
-            return max(place - 1, MAX_CAUSES)
-        seen |= names
-    return MAX_CAUSES_OF_EVALUATORS
-
-
 def _describe_cause(cause: Cause, cases: list[int]) -> JsonObject:
-    count = len(cases) - 1
+    count = len(cases) - 1 - len(cause.similar)
     return {
         "cases": cases,
         "first": _describe_difference(cause.difference),
         **_drop_empty(
             {
-                "others": cause.format_likeness(count) if count else "",
+                "others": f"{format_count(count, 'more case')} {cause.format_likeness(count)}"
+                if count
+                else "",
                 "notes": [note for _, note in cause.others],
+                "more": cause.more or None,
                 "more_note": cause.more_note,
-                "similar": cause.format_similar(str),
+                "similar": cause.format_similar(),
             }
         ),
     }

@@ -2,7 +2,8 @@
 
 const BINS = 10;
 const MAX_CHANGED = 50;
-// The share of an amount from which on its change has a colour.
+const MAX_PRINTED = 500;
+// Of one case, a smaller change of an amount has no colour.
 const NOTICED = 0.25;
 const isScored = (status) => status === 'passed' || status === 'failed';
 
@@ -52,7 +53,12 @@ function evaluatorsView() {
 /** What the checks of both runs were in the baseline, and the change of their mean score. */
 function baselineCell({ baseline }, checks) {
   const { before, after } = baseline ?? {};
-  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', before == null || after == null ? null : make('div.quiet', `mean ${scorePair(before, after)} `, delta(after - before))];
+  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', before == null || after == null ? null : make('div.quiet', `mean ${scorePair(before, after)} `, delta(after - before, { good: goodOf(baseline) }))];
+}
+
+/** A change has a colour unless its interval includes 0. */
+function goodOf({ low, high }) {
+  return low === null || low > 0 || high < 0 ? 1 : 0;
 }
 
 function headOf(label, hasInterval) {
@@ -109,9 +115,10 @@ function compareView() {
     make('div.head', title, make('code', baselineName()), make('span.why', changesText().map((each) => [each, ' ']))),
     make('div.card.lost', lostNotes(Infinity)),
     make('div.card.folds',
-    rows.length ? make('details.fold', { open: !CASES.some(isWorse) }, make('summary', 'Scores by evaluator: ', outcomesOf(columns)), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
+    rows.length ? make('details.fold', { open: isPrinted || !CASES.some(isWorse) }, make('summary', 'Scores by evaluator: ', outcomesOf(columns)), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
     make(
       'details.fold.classes',
+      { open: isPrinted },
       make('summary', `${countOf(all, 'check')}: `, dotted(...classes.map(([name, found]) => `${count(found)} ${name}`))),
       make('dl.facts', classes.map(([name, , what]) => [make('dt', name), make('dd', what)])),
       list(baseline.remarks.map(prose)),
@@ -150,7 +157,7 @@ function comparedRow(column) {
     change === null
       ? '\u2013'
       : [
-          delta(change, { format: (value) => number(value, value < 0.01 ? 3 : 2), least: 0.0005 }) ?? quiet('\u00b10'),
+          delta(change, { format: (value) => number(value, value < 0.01 ? 3 : 2), least: 0.0005, good: goodOf(column.baseline) }) ?? quiet('\u00b10'),
           low === null ? null : quiet(` (${signed(low)} to ${signed(high)})`),
         ],
     changed || '\u2013',
@@ -159,7 +166,7 @@ function comparedRow(column) {
   ];
 }
 
-const COMPARED_FILTERS = ['worse', 'new', 'still', 'error', 'lost', 'better', 'fixed', 'all', 'answer', 'calls', 'slow', 'costly', 'dearer', 'added'];
+const COMPARED_FILTERS = ['worse', 'new', 'still', 'error', 'lost', 'better', 'fixed', 'all', 'answer', 'calls', 'tools', 'slow', 'costly', 'dearer', 'added'];
 // How many cases a list shows, by its address: kept on the way back from a case.
 const shownAmount = new Map();
 
@@ -170,21 +177,21 @@ function casesView() {
   shownCases = found.flat();
   const key = location.hash;
   const box = make('div.turns');
-  const more = make('button.btn', { onclick: () => fill(MAX_CHANGED) });
+  const more = make(isPrinted ? 'p' : 'button.btn', { onclick: () => fill(MAX_CHANGED) });
   let shown = 0;
   const fill = (amount) => {
     const next = found.slice(shown, shown + amount);
-    box.append(...next.map(comparedCases));
+    append(box, next.map(comparedCases));
     shown += next.length;
-    shownAmount.set(key, shown);
+    if (!isPrinted) shownAmount.set(key, shown);
     const left = found.length - shown;
     more.hidden = left <= 0;
-    more.textContent = `Show ${count(Math.min(left, MAX_CHANGED))} of ${count(left)} more`;
+    more.textContent = isPrinted ? `${countOf(found.slice(shown).flat().length, 'more case')}: not printed.` : `Show ${count(Math.min(left, MAX_CHANGED))} of ${count(left)} more`;
   };
-  fill(shownAmount.get(key) ?? MAX_CHANGED);
+  fill(isPrinted ? MAX_PRINTED : (shownAmount.get(key) ?? MAX_CHANGED));
   return [
     make('section.card', { 'aria-labelledby': 'cases' }, make('h2.unseen', { id: 'cases' }, 'Cases'), controlsView(selection, '/compare', COMPARED_FILTERS)),
-    make('p.unseen', { role: 'status' }, `${countOf(shownCases.length, 'case')} found`),
+    make('p.hint', { role: 'status' }, countOf(shownCases.length, 'case'), found.length < shownCases.length && ` in ${countOf(found.length, 'group')} by cause, the largest first`),
     found.length ? box : make('div.card.none', make('p', 'No case matches.')),
     more,
   ];
@@ -192,7 +199,7 @@ function casesView() {
 
 function removedCasesView({ removed_cases: removed = [], more_removed_cases: more = 0 }) {
   if (!removed.length) return null;
-  return make('details.fold.remarks', { open: here.params.show === 'removed' }, make('summary', `${countOf(removed.length + more, 'case')} only in the baseline`), list(removed.map(([id, evaluators]) => [make('b', id), ` ${evaluators}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
+  return make('details.fold.remarks', { open: isPrinted || here.params.show === 'removed' }, make('summary', `${countOf(removed.length + more, 'case')} only in the baseline`), list(removed.map(([id, evaluators]) => [make('b', id), ` ${evaluators}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
 }
 
 /** "Latency 1.2 s \u2192 1.8 s", with the change in colour where it counts. */
@@ -200,14 +207,14 @@ function comparedAmounts({ amounts, before = {} }) {
   return shownAmounts().map(([, label, name, format, least]) => {
     const [now, old] = [amounts[name], before[name]];
     if (now === undefined) return null;
-    const change = old === undefined ? null : delta(now - old, { format, good: Math.abs(now - old) > NOTICED * old ? -1 : 0, least });
+    const change = old === undefined ? null : delta(now - old, { format, good: isNoise(now, old, NOTICED) ? 0 : -1, least });
     return make('span.num', quiet(`${label} `), change ? [`${format(old)} \u2192 `, make('b', format(now)), ' ', change] : format(now));
   });
 }
 
 function comparedScores({ checks, removed }) {
   const isOther = ({ turned, change }) => turned || Math.abs(change ?? 0) >= MIN_CHANGE;
-  const shown = [...checks, ...removed].filter(isOther).sort((a, b) => (b.status === 'failed') - (a.status === 'failed'));
+  const shown = [...new Set([...problemsOf({ checks }), ...checks, ...removed])].filter(isOther);
   return shown.length ? list(shown.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]), 'scores') : null;
 }
 
@@ -219,28 +226,30 @@ function comparedCalls(turns) {
   return make('p.first-call', quiet(turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, true)), found.length > 1 ? quiet(` and ${count(found.length - 1)} more`) : null);
 }
 
-/** Cases that fail the same checks are together, unless they have an order of their own. */
+/** Cases of one cause, or with the same changed checks, are together, unless they have an order of their own; of each state the most first. */
 function groupAlike(cases, { sort }) {
-  const keyOf = (each) => {
-    const failed = problemsOf(each).map(({ column }) => column).sort();
-    return failed.length && sort === 'attention' ? `${each.state} ${failed}` : each.index;
+  if (sort !== 'attention') return cases.map((each) => [each]);
+  const keyOf = ({ state, cluster, checks, removed, tools, index }) => {
+    const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
+    return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
   };
-  return [...Map.groupBy(cases, keyOf).values()];
+  return [...Map.groupBy(cases, keyOf).values()].sort((a, b) => rank(a[0]) - rank(b[0]) || b.length - a.length);
 }
 
-/** The first of cases that fail the same checks; the others follow when they are wanted. */
+/** The first of the cases of a group; the others follow when they are wanted. */
 function comparedCases([first, ...others]) {
-  const box = comparedCase(first);
+  const box = comparedCase(first, others.length + 1);
   if (!others.length) return box;
+  if (isPrinted) return [box, ...others.map((each) => comparedCase(each))];
   const open = ({ currentTarget: button }) => {
-    box.after(...others.map(comparedCase));
+    box.after(...others.map((each) => comparedCase(each)));
     button.remove();
   };
-  box.append(make('div.answer', make('button.btn', { onclick: open }, `Show ${countOf(others.length, 'more case')} with the same failed checks`)));
+  box.append(make('div.answer', make('button.btn', { onclick: open }, `Show ${countOf(others.length, 'more case')} of this group`)));
   return box;
 }
 
-function comparedCase(each) {
+function comparedCase(each, amount) {
   const isOther = each.answer_changed || each.calls_changed;
   const turns = isOther ? contentOf(each).run.turns : [];
   const changed = turns.filter(isAnswerChanged);
@@ -254,6 +263,8 @@ function comparedCase(each) {
       dot(each.status),
       make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, make('b', each.id)),
       each.states.map((state) => statePill(state, 'passed')),
+      toolPill(each),
+      amount > 1 && pill('note', `${count(amount)} cases`),
       make('span.sub', each.question === each.id ? '' : each.question),
       isOther ? null : make('span', alike),
       make('span.end', comparedAmounts(each)),

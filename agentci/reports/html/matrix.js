@@ -26,11 +26,12 @@ let isPrinted = false;
 function chooseColumns() {
   const most = isNarrow.matches ? MAX_NARROW_COLUMNS : MAX_COLUMNS;
   if (COLUMNS.length <= most) return COLUMNS;
-  // Few checks weigh less, as in the order of the failures.
-  const share = ({ checks, removed }) => (removed + checks.filter(isProblem).length) / (removed + checks.filter(({ status }) => status !== 'skipped').length + DATA.few_checks);
-  const shares = new Map(COLUMNS.map((each) => [each, share(each)]));
-  const isChosen = ({ name }) => name === here.params.e;
-  return [...COLUMNS].sort((a, b) => isChosen(b) - isChosen(a) || shares.get(b) - shares.get(a) || a.index - b.index).slice(0, most);
+  const amounts = new Map(COLUMNS.map((each) => [each, each.name === here.params.e ? Infinity : each.removed + each.checks.filter(isProblem).length]));
+  const sorted = [...COLUMNS].sort((a, b) => (amounts.get(a) < amounts.get(b)) - (amounts.get(b) < amounts.get(a)));
+  const isErrored = ({ checks }) => checks.some(({ status }) => status === 'errored');
+  const shown = sorted.slice(0, most);
+  // An evaluator with errors is among them.
+  return shown.some(isErrored) ? shown : [...shown.slice(0, -1), sorted.find(isErrored) ?? shown.at(-1)];
 }
 
 function matrixView(params) {
@@ -226,8 +227,8 @@ function amountHeads({ sort }, set) {
 function shownAmounts() {
   return [
     ['slow', 'Latency', 'ms', milliseconds, 50],
-    ['tokens', 'Tokens', 'tokens', (value) => (value === undefined ? '\u2013' : count(value)), 1],
-    ['cost', 'Cost', 'usd', dollars, 0.00005],
+    ['tokens', 'Input + output tokens', 'tokens', (value) => (value === undefined ? '\u2013' : count(value)), 1],
+    ['cost', 'Agent cost', 'usd', dollars, 0.00005],
   ].filter(([, , name]) => CASES.some(({ amounts }) => amounts[name] !== undefined));
 }
 
@@ -289,6 +290,7 @@ function caseRow(each, columns, index) {
           HAS_BASELINE && statePill(each.state, each.status),
           moreStates(each),
           each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
+          toolPill(each),
           make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
         ),
       ),
@@ -305,6 +307,10 @@ function caseRow(each, columns, index) {
   );
 }
 
+function toolPill({ tools }) {
+  return tools && pill('failed', `${tools.join(', ')} newly fails`);
+}
+
 /** The states of a case beyond the first, as a number. */
 function moreStates({ states }) {
   const names = states.slice(1).map((state) => STATE_LABELS[state]).join(', ');
@@ -314,8 +320,7 @@ function moreStates({ states }) {
 function cell(each, column) {
   const own = [...each.checks, ...each.removed].filter((check) => check.column === column);
   if (!own.length) return make('td');
-  own.sort((a, b) => STATUSES.indexOf(a.status) - STATUSES.indexOf(b.status));
-  const [check] = own;
+  const [check] = [...problemsOf({ checks: own }), ...own];
   const { evaluator, status, before, change, turned } = check;
   const word = scoreWord(check);
   const isNumber = /^-?\d/.test(word);

@@ -35,7 +35,7 @@ function overviewView() {
     return [verdictView(), messages.length ? card('Messages', messages.map(messageRow)) : null];
   }
   // A narrow screen has room for what got worse and why, which comes first.
-  if (isNarrow.matches) return [verdictView(), changesView(), tilesView(), runView(), matrixView(here.params)];
+  if (isNarrow.matches) return [verdictView(), changesView(), matrixView(here.params), tilesView(), runView()];
   return [verdictView(), tilesView(), changesView(), matrixView(here.params)];
 }
 

@@ -20,7 +20,7 @@ function verdictView() {
     HAS_BASELINE && make('p.why', isShort ? null : [checksText, ' '], casesText),
     line,
     list(others.slice(0, most), 'why'),
-    folded.length < 2 ? list(folded, 'why') : make('details.fold', make('summary', dotted(folded.length > notes.length && countOf(folded.length - notes.length, 'detail'), notes.length && countOf(notes.length, 'note'))), list(folded, 'why')),
+    folded.length < 2 ? list(folded, 'why') : make('details.fold', { open: isPrinted }, make('summary', dotted(folded.length > notes.length && countOf(folded.length - notes.length, 'detail'), notes.length && countOf(notes.length, 'note'))), list(folded, 'why')),
     isNarrow.matches ? null : make('p.meta', ...metaParts()),
     lostNotes(isNarrow.matches ? 1 : MAX_LINES),
     policyNote(),
@@ -30,7 +30,9 @@ function verdictView() {
 /** What changed: of checks, whose numbers include advisory ones, and of cases, as the filters count them. */
 function changesText() {
   const kinds = CASES.some(({ checks }) => checks.some(({ evaluator }) => !evaluator.required)) ? 'Required and advisory checks' : 'Checks';
-  const cases = Object.entries({ new: 'with new failures', still: 'still failing', fixed: 'fixed', answer: 'with a changed answer' })
+  const tools = [...new Set(CASES.flatMap((each) => each.tools ?? []))];
+  const names = tools.length > 5 ? [...tools.slice(0, 5), '\u2026'] : tools;
+  const cases = Object.entries({ new: 'with new failures', still: 'still failing', fixed: 'fixed', answer: 'with a changed answer', tools: `in which a tool newly fails (${names.join(', ')})` })
     .map(([key, words]) => [key, words, CASES.filter(FILTERS[key][1]).length])
     .filter(([, , amount]) => amount)
     .map(([key, words, amount], index) => [index ? ', ' : 'Cases: ', make('a', { href: writeHash('/', { f: key }) }, `${count(amount)} ${words}`)]);
@@ -126,6 +128,11 @@ function passRate(statuses) {
   return passed + failed ? passed / (passed + failed) : null;
 }
 
+/** Whether two runs of the same agent may differ as much. */
+function isNoise(now, before, share) {
+  return Math.abs(now - before) < share * before;
+}
+
 function tilesView() {
   const { metrics, verdict } = DATA;
   const checks = CASES.flatMap((each) => each.checks);
@@ -140,13 +147,13 @@ function tilesView() {
   const { run, common, baseline } = metrics;
   let explained = false;
   // Each amount is compared over the cases that recorded it in both runs.
-  const change = (name, read, { format, least }) => {
+  const change = (name, read, { format, least, noise = DATA.noise[0] }) => {
     const [now, before] = [common && read(common), baseline && read(baseline)];
     if (now == null || before == null) return null;
     const all = CASES.filter(({ amounts }) => amounts[name] !== undefined).length;
     const compared = common[{ ms: 'latency_cases', tokens: 'token_cases', usd: 'cost_cases' }[name]];
     const isPart = compared < all;
-    const shown = delta(now - before, { format: () => (isPart ? `${format(before)} \u2192 ${format(now)}` : `from ${format(before)}`), good: -1, least });
+    const shown = delta(now - before, { format: () => (isPart ? `${format(before)} \u2192 ${format(now)}` : `from ${format(before)}`), good: isNoise(now, before, noise) ? 0 : -1, least });
     const isSame = format(now) === format(before);
     const known = CASES.filter((each) => each.amounts[name] !== undefined && each.checks.some((check) => check.before)).length;
     // Explained once, by the first of them.
@@ -174,14 +181,14 @@ function tilesView() {
       make('dd.legend', ...legendOf(totals), removed.map((text) => make('span', make('i.errored'), `${text} removed`)), advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
     tile('Latency of a case, p50', milliseconds(run.latency_ms?.p50), change('ms', (each) => each.latency_ms?.p50, latency)),
-    tile('Latency of a case, p95', milliseconds(run.latency_ms?.p95), change('ms', (each) => each.latency_ms?.p95, latency)),
+    tile('Latency of a case, p95', milliseconds(run.latency_ms?.p95), change('ms', (each) => each.latency_ms?.p95, { ...latency, noise: DATA.noise[1] })),
     tile(
-      'Total tokens',
+      'Input + output tokens',
       run.tokens ? count(tokens(run)) : '\u2013',
       change('tokens', tokens, { format: count, least: 1 }),
     ),
     tile(
-      run.priced_cases ? 'Agent cost by prices' : 'Total agent cost',
+      run.priced_cases ? 'Agent cost by prices' : 'Agent cost',
       dollars(run.cost_usd),
       change('usd', (each) => each.cost_usd, { format: dollars, least: 0.00005 }),
     ),

@@ -1,7 +1,7 @@
 """``report.html`` in a real browser: mouse, keyboard, narrow, dark, and with hostile text."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -11,7 +11,16 @@ import pytest
 
 from agentci.model.case import DialogueTurn
 from agentci.model.gate import CheckClasses, PolicyChange, PolicyComparison
-from agentci.model.result import BaselineCheck, CallPayload, EvaluatorCalls, Report
+from agentci.model.result import (
+    BaselineCheck,
+    CallContent,
+    CallPayload,
+    EvaluatorCalls,
+    Report,
+    RunContent,
+    Status,
+    TurnContent,
+)
 from agentci.model.values import Place, Problem, replace
 from agentci.reports.changed_checks import format_changed_checks
 from agentci.reports.comment import CommentReport
@@ -118,10 +127,10 @@ class TestOverview:
         assert "from 83%" in " ".join(rate.split())
         assert latency.split("\n")[1] == "6.7 s"
         assert "\u25b2" in latency
-        assert "unchanged in 6 comparable cases" in labels["Total tokens"]
-        assert "$0.0140" in labels["Total agent cost"]
-        assert "Most expensive" in page.texts("#choose-sort")[0]
-        assert "Most expensive" not in show(mixed_report()).texts("#choose-sort")[0]
+        assert "unchanged in 6 comparable cases" in labels["Input + output tokens"]
+        assert "$0.0140" in labels["Agent cost"]
+        assert "Highest agent cost" in page.texts("#choose-sort")[0]
+        assert "Highest agent cost" not in show(mixed_report()).texts("#choose-sort")[0]
 
     def test_tile_of_required_checks_counts_only_these(self, show: Show) -> None:
         report = conversation_report()
@@ -187,22 +196,26 @@ class TestOverview:
             ".filter((each) => each.scrollWidth > each.clientWidth).length"
         )
         assert cut == 0
-        assert any("More expensive" in each for each in page.texts(".chip"))
+        assert any("Higher agent cost" in each for each in page.texts(".chip"))
 
-    @pytest.mark.parametrize(("evaluators", "cards"), [(3, 4), (6, 6), (12, 8)])
-    def test_each_evaluator_that_fails_has_a_card(
-        self, show: Show, evaluators: int, cards: int
-    ) -> None:
+    @pytest.mark.parametrize(("evaluators", "cards"), [(2, 4), (3, 6), (6, 6)])
+    def test_each_cause_has_a_card_or_a_row(self, show: Show, evaluators: int, cards: int) -> None:
         results = [
             make_result("failed", 0.0, case=f"{name} {reason}", evaluator=name, misses=[reason])
             for name in (f"evaluator_{n}" for n in range(evaluators))
-            for reason in ("a", "b")
+            for reason in ("impolite", "wrong")
         ]
         results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
         page = show(make_report(results))
         assert len(page.texts(".change")) == cards
         more = 2 * evaluators - cards
+        if not more:
+            assert page.texts(".more summary") == []
+            return
         assert page.texts(".more summary") == [f"{more} more causes of failures"]
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert len(page.texts(".more .rest a")) == more
+        page.run("dispatchEvent(new Event('afterprint'))")
         page.run("document.querySelector('.more summary').click()")
         page.wait("document.querySelector('.more .rest') !== null")
         carded = page.texts(".change .name")
@@ -226,6 +239,138 @@ class TestOverview:
         )
         assert len({left for left, _ in boxes}) == columns
         assert max(space for _, space in boxes) < 20
+
+    def test_decisive_check_is_first(self, show: Show) -> None:
+        """Required and failed, then newly failing, then the worst; also where it is one line."""
+        rows: list[tuple[str, str, float, bool, Status]] = [
+            ("a", "advisory", 0.0, False, "passed"),
+            ("a", "known", 0.1, True, "failed"),
+            ("a", "new", 0.5, True, "passed"),
+            ("b", "advisory", 0.0, False, "failed"),
+            ("b", "known", 0.1, True, "failed"),
+        ]
+        results = [
+            make_result("failed", score, case=case, evaluator=name, required=required)
+            for case, name, score, required, _ in rows
+        ]
+        before = {
+            each.id: BaselineCheck(status=status, score=0.9 if status == "passed" else 0.0)
+            for each, (*_, status) in zip(results, rows, strict=True)
+        }
+        page = show(replace(compared(make_report(results)), baseline=before))
+        assert page.texts(".change li > span > b:first-child:not(.num b)") == [
+            "new",
+            "known",
+            "advisory",
+        ]
+        assert page.texts(".rest a > b, .rest a > span > b")[:2] == ["b", "known"]
+        page = show(replace(compared(make_report(results)), baseline=before), "#/compare")
+        assert page.texts(".beside:first-child .scores li")[0].split()[:5] == [
+            *("\u2715", "new", "0.9", "\u2192", "0.5")
+        ]
+
+    def test_cases_in_which_a_tool_newly_fails_are_filtered(self, show: Show) -> None:
+        """The comment counts the same cases, by the name of the tool."""
+        chunks, results, baseline = Chunks(), [], {}
+        for number, errors in enumerate([(True, False), (True, False), (True, True), (False,) * 2]):
+            now, before = (
+                chunks.append(
+                    encode_content(
+                        RunContent(
+                            turns=(
+                                TurnContent(
+                                    user="x",
+                                    answer="y",
+                                    calls=(CallContent(name="pay", result="z", error=error),),
+                                ),
+                            )
+                        )
+                    )
+                )
+                for error in errors
+            )
+            result = make_result("passed", 1.0, case=f"c{number}")
+            result = replace(result, case=replace(result.case, content=now))
+            results.append(result)
+            baseline[result.id] = BaselineCheck(status="passed", score=1.0, content=before)
+        contents = StoredContents(chunks=chunks, redact=lambda content: content)
+        report = compared(make_report(results), make_trend(outcome="pass", newly_failing=()))
+        report = replace(report, contents=contents, baseline=baseline)
+        assert "2 cases in which a tool newly fails (`pay`)" in text_of(CommentReport(), report)
+        page = show(report)
+        assert "2 in which a tool newly fails (pay)" in page.texts(".why")[0]
+        assert "A tool newly fails 2" in page.texts(".chip")
+        page.run("document.querySelector('[data-filter=tools]').click()")
+        page.wait("location.hash === '#/?f=tools'")
+        assert _rows(page) == ["c0", "c1"]
+        assert page.texts("tr.row .pill") == ["pay newly fails"] * 2
+        page.run("location.hash = '#/compare'")
+        page.wait("document.querySelector('.beside') !== null")
+        assert "Worse 2" in page.texts(".chip")
+        assert page.texts(".beside .pill") == ["pay newly fails", "2 cases"]
+
+    def test_change_within_the_noise_has_no_colour(self, show: Show) -> None:
+        """The comment and the page have the same limits."""
+        for factor, colours in ((1.03, ["", ""]), (1.2, ["worse", ""]), (0.7, ["better", ""])):
+            chunks = Chunks()
+            run = make_run("No.", "Rome", latency_ms=9000)
+            before = replace(run, latency_ms=9000 / factor)
+            numbers = [chunks.append(encode_content(each)) for each in (run, before)]
+            result = make_result("passed", 1.0, case="c")
+            result = replace(result, case=replace(result.case, content=numbers[0]))
+            kept = BaselineCheck(status="passed", score=1.0, content=numbers[1])
+            report = replace(
+                compared(make_report([result])),
+                contents=StoredContents(chunks=chunks, redact=lambda content: content),
+                baseline={result.id: kept},
+            )
+            page = show(report)
+            found = page.run(
+                "[...document.querySelectorAll('.tile .under .delta')]"
+                ".map((each) => each.className.replace('delta', '').trim())"
+            )
+            assert found == colours
+            comment = text_of(CommentReport(), report)
+            assert ("p50 **7.5 \u2192 9 s (+20%)**" in comment) == (colours[0] == "worse")
+            assert "p95 **" not in comment
+
+    def test_change_of_a_score_has_a_colour_outside_its_interval(self, show: Show) -> None:
+        for low, high, colour in ((-0.4, -0.2, "worse"), (-0.4, 0.1, ""), (None, None, "worse")):
+            trend = make_trend(change_low=low, change_high=high)
+            for view in ("#/evaluators", "#/compare"):
+                page = show(compared(conversation_report(), trend), view)
+                assert colour == page.run(
+                    "document.querySelector('table .delta').className.replace('delta', '').trim()"
+                )
+
+    def test_phone_shows_the_first_failed_case_without_scrolling(self, show: Show) -> None:
+        """Also below what was lost, and a loosened policy."""
+        height = 844
+        lost = make_trend(no_longer_evaluated=(make_change("by_plane", 1.0, None, "skipped"),))
+        loosened = tuple(
+            PolicyChange(config="a.yaml", kind="loosened", subject=name, before="1", after="0.5")
+            for name in ("min_pass_rate", "max_regression", "threshold of response_quality")
+        )
+        worst = replace(
+            compared(conversation_report(), lost),
+            policy=PolicyComparison(base="main", loosened=loosened),
+        )
+        for report in (worst, conversation_report(), mixed_report(), wide_report(7)):
+            page = show(report, width=390, height=height)
+            bottom = page.run(
+                "document.querySelector('.change .name, .rest a')"
+                ".getBoundingClientRect().bottom + scrollY"
+            )
+            assert bottom < height, bottom
+
+    def test_phone_has_a_column_with_errors(self, show: Show) -> None:
+        report = wide_report(7)
+        errored = make_result("errored", case="case 0", evaluator="crashes", reason="exit code 3")
+        passed = make_result("passed", 1.0, case="case 1", evaluator="crashes")
+        page = show(replace(report, results=(*report.results, errored, passed)), width=390)
+        names = [each.replace("\u200b", "") for each in page.texts(".matrix thead button")]
+        assert len(names) == 5
+        assert names[-1] == "crashes"
 
     def test_cases_that_need_attention_are_listed_first(self, show: Show) -> None:
         assert _rows(show(conversation_report())) == [
@@ -517,7 +662,11 @@ class TestOverview:
         )
         # A scroll bar takes 15 of 1,400 pixels.
         page = show(report, width=1385)
-        assert page.texts(".matrix thead .amount") == ["Latency", "Tokens", "Cost"]
+        assert page.texts(".matrix thead .amount") == [
+            "Latency",
+            "Input + output tokens",
+            "Agent cost",
+        ]
         assert (
             page.run(
                 "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)"
@@ -637,11 +786,9 @@ class TestOverview:
         """Cases that fail alike are one group, as they are one card; the keys step through them."""
         page = show(wide_report(3, cases=9))
         _choose(page, "group", "cause")
-        page.wait("document.querySelectorAll('tr.group').length === 6")
+        page.wait("document.querySelectorAll('tr.group').length === 2")
         assert page.run("location.hash") == "#/?group=cause"
-        assert page.texts("tr.group th")[0] == (
-            "evaluator_0: reason b; evaluator_2: reason b\n2 cases \u00b7 2 failed"
-        )
+        assert page.texts("tr.group th")[0] == ("evaluator_1: reason a\n5 cases \u00b7 5 failed")
         assert len(_rows(page)) == 9
         for _ in range(3):
             page.press("j")
@@ -1253,7 +1400,7 @@ class TestOtherViews:
         head, scores, call, question, *_ = first
         assert "New failure" in head
         assert "Latency 1.2 s \u2192 9.0 s up \u25b2 7.8 s" in head
-        assert "Tokens 930" in head
+        assert "Input + output tokens 930" in head
         assert scores == "\u2715 response_quality 1 \u2192 0.25 down \u25bc 0.75"
         assert call == 'Tool call (turn 1) find_flight to: reference "Rome" this run "Paris"'
         assert question == "Turn 1: A flight to Rome, please."
@@ -1262,11 +1409,51 @@ class TestOtherViews:
             "This run\nSorry, no.",
         ]
         [more] = page.texts(".beside .btn")
-        assert more == "Show 1 more case with the same failed checks"
+        assert more == "Show 1 more case of this group"
         page.run("document.querySelector('.beside .btn').click()")
         assert page.texts(".beside header b:first-child")[:2] == ["to_rome", "to_rome_again"]
         [same] = [each for each in page.texts(".beside") if "unchanged" in each]
         assert "same answer and calls" in same
+
+    def _refunds(self, amounts: Sequence[int]) -> Report:
+        """Cases that fail for as many causes as there are amounts of cases."""
+        causes = ("names no price", "leaks a password", "promises a voucher")
+        results = [
+            make_result(
+                "failed", 0.2, case=f"{cause} {number}", misses=[f"{cause} of the `{number}`"]
+            )
+            for cause, amount in zip(causes, amounts, strict=False)
+            for number in range(amount)
+        ]
+        results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
+        before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
+        return replace(compared(make_report(results)), baseline=before)
+
+    def test_compared_cases_are_grouped_by_cause(self, show: Show) -> None:
+        """Each regression is in one group, the largest first, and their sizes add up."""
+        page = show(self._refunds((2, 12, 3)), "#/compare")
+        assert "17 with new failures" in page.texts(".why")[0]
+        assert page.texts(".hint") == ["17 cases in 3 groups by cause, the largest first"]
+        sizes = [each for each in page.texts(".beside .pill") if each.endswith(" cases")]
+        assert sizes == ["12 cases", "3 cases", "2 cases"]
+        page.run("for (const each of document.querySelectorAll('.beside .btn')) each.click()")
+        names = page.texts(".beside header > a")
+        assert len(names) == len({*names}) == 17
+
+    def test_all_compared_cases_are_printed(self, show: Show) -> None:
+        page = show(self._refunds((2, 12, 3)), "#/compare")
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert len(page.texts(".beside")) == 17
+        assert page.run("[...document.querySelectorAll('details')].every((each) => each.open)")
+        page.run("dispatchEvent(new Event('afterprint'))")
+        assert len(page.texts(".beside")) == 3
+
+    def test_cases_that_are_not_printed_are_counted(self, show: Show) -> None:
+        report = _many_changed(600)
+        page = show(report, "#/compare?f=all&sort=name")
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert len(page.texts(".beside")) == 500
+        assert "100 more cases: not printed." in page.texts("main > p")
 
     def test_compared_cases_are_filtered_and_sorted(self, show: Show) -> None:
         page = show(conversation_report(tone_before=0.8), "#/compare")
