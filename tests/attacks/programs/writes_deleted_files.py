@@ -7,7 +7,7 @@ def fill(folder):
     """Write to files that have no name any more, and return the MiB that could be written."""
     written = 0
     try:
-        for _ in range(4):
+        for _ in range(2):
             kept.append(open(f"{folder}/deleted", "wb"))
             os.unlink(kept[-1].name)
             for _ in range(600):
