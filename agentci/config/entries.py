@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from agentci._util.text.suggest import join_with_or, quote_name, suggest_name
-from agentci.config.models import GateSpec, ThresholdSpec, list_limits
+from agentci.config.models import GateSpec, ThresholdSpec, list_replacing_limits
 from agentci.config.overrides import Overrides, ProgramResolver
 from agentci.config.schema import EvaluatorTypes, describe_value
 from agentci.config.yaml_document import YamlDocument
@@ -225,7 +225,7 @@ def find_gates_without_limit(gate: GateSpec, document: YamlDocument) -> Iterator
     for path, spec in specs.items():
         is_open = "min_pass_rate" in spec.model_fields_set and spec.min_pass_rate == 0
         if is_open and not (_has_limit(spec) or _has_limit(gate)):
-            keys = [f"`{key}`" for key in list_limits(GateSpec)]
+            keys = [f"`{key}`" for key in list_replacing_limits(GateSpec)]
             yield Problem(
                 message="every pass rate reaches a `min_pass_rate` of 0, so all checks may fail",
                 place=document.place_of((*path, "min_pass_rate")),
@@ -236,7 +236,7 @@ def find_gates_without_limit(gate: GateSpec, document: YamlDocument) -> Iterator
 
 def _has_limit(spec: ThresholdSpec) -> bool:
     """Whether a limit besides the pass rate is set; a minimum of 0 limits nothing."""
-    values = {key: getattr(spec, key) for key in list_limits(type(spec))}
+    values = {key: getattr(spec, key) for key in list_replacing_limits(type(spec))}
     return any(
         value is not None and (value != 0 or not key.startswith("min_"))
         for key, value in values.items()

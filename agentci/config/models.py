@@ -241,8 +241,11 @@ class CaseThresholdSpec(PassRateSpec):
     min_pass_rate: Share = optional("Share of cases that must pass, from 0 to 1.", default=1.0)
 
 
-def list_limits(spec: type[ThresholdSpec]) -> tuple[str, ...]:
-    """List the keys of limits besides the pass rate: those that are not set by default."""
+def list_replacing_limits(spec: type[ThresholdSpec]) -> tuple[str, ...]:
+    """List the keys of limits that may replace ``min_pass_rate``, as they fail if all checks fail.
+
+    These are the keys that are not set by default.
+    """
     return tuple(
         key
         for key, field in spec.model_fields.items()

@@ -152,11 +152,11 @@ class SandboxCapabilities(TypedDict):
     """What a sandbox can do here; see ``agentci.execution.child.apply_sandbox``."""
 
     system: str
-    users: int | None
+    first_user: int | None
     tasks: int
     grants_read_search: bool
     has_read_search: bool
-    memory: bool
+    private_memory: bool
     root: bool
     landlock: int
     filters: bool

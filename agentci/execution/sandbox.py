@@ -344,7 +344,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             no sandbox.
         environment: the program's environment variables.
         scratch: the program's private folder, to be made and removed; None for no folder.
-        scratch_bytes: size limit of that folder and ``writable`` in bytes.
+        folder_bytes: size limit of that folder and ``writable`` in bytes.
         home_files: files to write into the program's home, by relative path.
         writable: the folder that the program may change, besides its private folder.
         has_own_user: whether only this program runs as its user.
@@ -354,7 +354,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     restrictions: Message | None
     environment: Mapping[str, str]
     scratch: str | None = None
-    scratch_bytes: int = 0
+    folder_bytes: int = 0
     home_files: tuple[tuple[str, bytes], ...] = ()
     writable: Path | None = None
     has_own_user: bool = False
@@ -369,7 +369,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             "sandbox": self.restrictions,
             "has_own_user": self.has_own_user,
             "scratch": None if self.scratch is None else os.fsencode(self.scratch),
-            "disk": self.scratch_bytes,
+            "folder_bytes": self.folder_bytes,
             "home_files": [(os.fsencode(path), content) for path, content in self.home_files],
             "writable": None if self.writable is None else os.fsencode(self.writable),
         }
@@ -422,7 +422,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
             "private_memory": shares_memory
             and user is None
             and not keeps_read_search
-            and self.capabilities["memory"],
+            and self.capabilities["private_memory"],
             "limits": make_resource_limits(
                 sandbox_policy,
                 timeout_seconds=timeout_seconds,
@@ -454,7 +454,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
             restrictions=restrictions,
             environment=_make_environment(environment, scratch),
             scratch=scratch,
-            scratch_bytes=sandbox_policy.folder_mb * MEBIBYTE,
+            folder_bytes=sandbox_policy.folder_mb * MEBIBYTE,
             home_files=sandbox_policy.home_files,
             writable=sandbox_policy.writable,
             has_own_user=has_own_user,
@@ -462,7 +462,7 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         )
 
     def _user(self, number: int, closed: str | None) -> int | None:
-        first: int | None = self.capabilities["users"]
+        first: int | None = self.capabilities["first_user"]
         if (
             first is None
             or first == NOBODY_USER
@@ -507,7 +507,9 @@ class SandboxBuilder(Struct, frozen=True, kw_only=True):
         shared = user is None or user == NOBODY_USER
         if user is None and self.capabilities["root"]:
             yield (
-                ROOT_WARNING if self.capabilities["users"] is None else _format_root_warning(closed)
+                ROOT_WARNING
+                if self.capabilities["first_user"] is None
+                else _format_root_warning(closed)
             )
         elif shared and self.capabilities["landlock"] < SIGNALS_SINCE:
             yield SIGNALS_WARNING

@@ -12,7 +12,7 @@ from agentci.recordings.runs import RunGroup, TranscriptGroup, convert_run
 from agentci.recordings.telemetry.conventions.registry import (
     CONVENTION_ATTRIBUTES,
     GENAI,
-    SPAN_ATTRIBUTES,
+    READ_SPAN_ATTRIBUTES,
     Convention,
     find_marked_conventions,
 )
@@ -45,7 +45,7 @@ class CountedNames(AttributeNames, frozen=True):
 
 def make_counted_attributes() -> tuple[ReadAttributes, dict[str, int]]:
     """Make names for ``read_recording``, and the numbers of span attributes that are not read."""
-    names = CountedNames(SPAN_ATTRIBUTES.exact, SPAN_ATTRIBUTES.prefixes)
+    names = CountedNames(READ_SPAN_ATTRIBUTES.exact, READ_SPAN_ATTRIBUTES.prefixes)
     return ReadAttributes(names, RESOURCE_ATTRIBUTES), names.ignored
 
 

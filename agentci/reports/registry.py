@@ -17,7 +17,7 @@ class ReportWriter(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the report in messages and action outputs."""
+        """Name of the report in messages."""
 
     @property
     def file_name(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from agentci.config.discovery import is_eval_file
-from agentci.config.models import GateSpec, ThresholdSpec, list_limits
+from agentci.config.models import GateSpec, ThresholdSpec, list_replacing_limits
 from agentci.config.overrides import Overrides
 from agentci.config.suite import Suite, make_metric_suite, read_suite
 from agentci.config.yaml_document import read_yaml
@@ -481,8 +481,8 @@ def test_pass_rate_of_zero_without_another_limit_is_warned_about(text: str, colu
 @pytest.mark.parametrize(
     "text",
     [
-        *(NO_PASS_RATE % f", {key}: 1" for key in list_limits(GateSpec)),
-        *(NO_EVALUATOR_PASS_RATE % f", {key}: 1" for key in list_limits(ThresholdSpec)),
+        *(NO_PASS_RATE % f", {key}: 1" for key in list_replacing_limits(GateSpec)),
+        *(NO_EVALUATOR_PASS_RATE % f", {key}: 1" for key in list_replacing_limits(ThresholdSpec)),
         NO_PASS_RATE % ", max_regression: 0",
     ],
 )

@@ -54,9 +54,10 @@ WORDS = {
     "exit code out of range": _message(b'{"ended": true, "code": 99999999999}'),
     "failure without reason": _message(b'{"failure": {}}'),
     "capabilities of another machine": _message(
-        b'{"system": "Linux", "users": null, "tasks": 0,'
+        b'{"system": "Linux", "first_user": null, "tasks": 0,'
         b' "grants_read_search": false, "has_read_search": false,'
-        b' "memory": false, "root": true, "landlock": 7, "filters": true, "machine": "abacus"}'
+        b' "private_memory": false, "root": true, "landlock": 7, "filters": true,'
+        b' "machine": "abacus"}'
     ),
     "start of a long message": _message(b"{", length=0xFFFFFFFF),
     "deeply nested message": _message(b'{"failure": ' + b"[" * 50_000),

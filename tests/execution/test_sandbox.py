@@ -28,7 +28,7 @@ from tests.helpers.waiting import NO_TIMEOUT_SECONDS
 
 FACTS = {
     "system": "Linux",
-    "users": FIRST_USER,
+    "first_user": FIRST_USER,
     "grants_read_search": True,
     "landlock": 7,
     "filters": True,
@@ -36,7 +36,7 @@ FACTS = {
     "tasks": 1500,
     "root": os.geteuid() == 0,
     "has_read_search": False,
-    "memory": False,
+    "private_memory": False,
 }
 TRUE = "/bin/true"
 # Uses a lock and shared memory, then tries to make entries that these do not need.
@@ -116,19 +116,19 @@ class TestUser:
         assert _build(inside).limitations == ()
 
     @pytest.mark.parametrize("lacking", [{"grants_read_search": False}, {"landlock": 0}])
-    @pytest.mark.parametrize("users", [FIRST_USER, NOBODY_USER])
+    @pytest.mark.parametrize("first_user", [FIRST_USER, NOBODY_USER])
     def test_user_is_unchanged_if_workspace_is_private(
-        self, opened: Path, users: int, lacking: dict[str, Any]
+        self, opened: Path, first_user: int, lacking: dict[str, Any]
     ) -> None:
         opened.chmod(0o700)
-        sandbox = _build(opened, users=users, **lacking)
+        sandbox = _build(opened, first_user=first_user, **lacking)
         assert _restrictions(sandbox)["user"] is None
         assert not sandbox.has_own_user
         if os.geteuid() == 0:
             assert any(f"no other user can read {opened}" in each for each in sandbox.limitations)
 
     def test_user_is_nobody_if_few_users_exist(self, opened: Path) -> None:
-        sandbox = _build(opened, users=NOBODY_USER)
+        sandbox = _build(opened, first_user=NOBODY_USER)
         assert (_restrictions(sandbox)["user"], sandbox.has_own_user, sandbox.limitations) == (
             NOBODY_USER,
             False,
@@ -136,7 +136,7 @@ class TestUser:
         )
 
     def test_user_is_unchanged_if_switching_is_impossible(self, opened: Path) -> None:
-        sandbox = _build(opened, users=None)
+        sandbox = _build(opened, first_user=None)
         assert _restrictions(sandbox)["user"] is None
         assert sandbox.limitations == ((ROOT_WARNING,) if os.geteuid() == 0 else ())
 
@@ -147,9 +147,9 @@ class TestLimitations:
         [
             ({"landlock": 0}, NO_LANDLOCK_WARNING),
             ({"filters": False}, NO_SECCOMP_WARNING),
-            ({"users": NOBODY_USER, "landlock": 5}, SIGNALS_WARNING),
-            ({"users": NOBODY_USER, "landlock": 2}, TRUNCATE_WARNING),
-            ({"users": None, "landlock": 1}, TRUNCATE_WARNING),
+            ({"first_user": NOBODY_USER, "landlock": 5}, SIGNALS_WARNING),
+            ({"first_user": NOBODY_USER, "landlock": 2}, TRUNCATE_WARNING),
+            ({"first_user": None, "landlock": 1}, TRUNCATE_WARNING),
         ],
     )
     def test_missing_kernel_feature_is_a_limitation(
@@ -159,7 +159,7 @@ class TestLimitations:
 
     def test_own_user_removes_limitations_of_old_landlock(self, opened: Path) -> None:
         assert _build(opened, landlock=1).limitations == ()
-        assert TRUNCATE_WARNING not in _build(opened, users=None, landlock=3).limitations
+        assert TRUNCATE_WARNING not in _build(opened, first_user=None, landlock=3).limitations
 
     def test_port_without_landlock_port_rules_is_a_limitation(self, opened: Path) -> None:
         def limitations(**policy: Any) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class TestLimitations:
         assert limitations(network=True, port=80) == limitations(network=False) == ()
 
     def test_system_other_than_linux_is_only_limitation(self, opened: Path) -> None:
-        sandbox = _build(opened, system="Darwin", users=None, landlock=0, filters=False)
+        sandbox = _build(opened, system="Darwin", first_user=None, landlock=0, filters=False)
         assert sandbox.limitations == (NOT_LINUX_WARNING,)
 
     def test_unsupported_rules_are_omitted(self, opened: Path) -> None:
@@ -208,18 +208,18 @@ class TestFiles:
 
     def test_shared_memory_needs_own_user_or_policy(self, opened: Path) -> None:
         assert SHARED_MEMORY in _paths(_build(opened))
-        assert SHARED_MEMORY not in _paths(_build(opened, users=None))
+        assert SHARED_MEMORY not in _paths(_build(opened, first_user=None))
         shares = SandboxPolicy(shares_memory=True)
-        assert SHARED_MEMORY in _paths(_build(opened, sandbox_policy=shares, users=None))
+        assert SHARED_MEMORY in _paths(_build(opened, sandbox_policy=shares, first_user=None))
 
     def test_shared_memory_is_private_where_it_could_not_be_cleared(self, opened: Path) -> None:
         shares = SandboxPolicy(shares_memory=True)
         for policy, facts, is_private in (
-            (shares, {"users": None, "memory": True}, True),
-            (shares, {"users": None, "memory": False}, False),
-            (shares, {"users": None, "memory": True, "has_read_search": True}, False),
-            (shares, {"memory": True}, False),  # its own user's files are removed
-            (SandboxPolicy(), {"users": None, "memory": True}, False),
+            (shares, {"first_user": None, "private_memory": True}, True),
+            (shares, {"first_user": None, "private_memory": False}, False),
+            (shares, {"first_user": None, "private_memory": True, "has_read_search": True}, False),
+            (shares, {"private_memory": True}, False),  # its own user's files are removed
+            (SandboxPolicy(), {"first_user": None, "private_memory": True}, False),
         ):
             sandbox = _build(opened, sandbox_policy=policy, **facts)
             assert _restrictions(sandbox)["private_memory"] is is_private, facts
@@ -377,5 +377,5 @@ class TestLimits:
         assert limits["RLIMIT_CPU"] == int(2.5 * (os.cpu_count() or 1)) + 1
 
     def test_process_limit_includes_existing_processes(self, opened: Path) -> None:
-        limits = _restrictions(_build(opened, users=None))["limits"]
+        limits = _restrictions(_build(opened, first_user=None))["limits"]
         assert limits["RLIMIT_NPROC"] == 512 + 1500 + 128 * (os.cpu_count() or 1)

@@ -164,25 +164,24 @@ def find_capabilities() -> Message:
     """Find out what a sandbox can do on this machine.
 
     Returns:
-        ``system``: name of the operating system; ``users``: first user id that programs may get
-        (``NOBODY_USER``: only this one), None if this process may not change its user; ``tasks``:
-        number of processes and threads that share the programs' user, added to the limit on their
-        number; ``grants_read_search``: whether a program of another user can be let into
-        closed folders; ``has_read_search``: whether this process itself, not being root, can read
-        closed folders;
-        ``memory``: whether this process can give programs shared memory of their own; ``root``:
-        whether this process runs as root; ``landlock``: Landlock version, 0 for none;
-        ``filters``: whether seccomp filters work; ``machine``: the processor.
+        ``system``: name of the operating system; ``first_user``: first user id that programs may
+        get (``NOBODY_USER``: only this one), None if this process may not change its user;
+        ``tasks``: number of processes and threads that share the programs' user, added to the
+        limit on their number; ``grants_read_search``: whether a program of another user can be let
+        into closed folders; ``has_read_search``: whether this process itself, not being root, can
+        read closed folders; ``private_memory``: whether this process can give programs shared
+        memory of their own; ``root``: whether this process runs as root; ``landlock``: Landlock
+        version, 0 for none; ``filters``: whether seccomp filters work; ``machine``: the processor.
     """
     machine = os.uname().machine
-    users = _find_first_user()
+    first_user = _find_first_user()
     return {
         "system": os.uname().sysname,
-        "users": users,
-        "tasks": _count_tasks(users),
+        "first_user": first_user,
+        "tasks": _count_tasks(first_user),
         "grants_read_search": _succeeds_in_fork(_try_search),
         "has_read_search": os.geteuid() != 0 and kernel.can_read_everything(),
-        "memory": _succeeds_in_fork(mount_private_memory),
+        "private_memory": _succeeds_in_fork(mount_private_memory),
         "root": os.geteuid() == 0,
         "landlock": find_landlock_version() if _succeeds_in_fork(_try_landlock) else 0,
         "filters": machine in seccomp.SYSTEM_CALLS and _succeeds_in_fork(_try_filter),
@@ -198,17 +197,17 @@ def _find_first_user() -> int | None:
     return None
 
 
-def _count_tasks(users: int | None) -> int:
+def _count_tasks(first_user: int | None) -> int:
     """Count the tasks of the programs' user by trying which limit still allows a fork.
 
     No process list has the number, because processes in other containers count too.
     """
-    if users == FIRST_USER or (users is None and os.geteuid() == 0):
+    if first_user == FIRST_USER or (first_user is None and os.geteuid() == 0):
         return 0  # each program has its own user, or runs as root, which the limit does not bind
     least, most = 0, MAX_TASKS
     while least < most:
         middle = (least + most) // 2
-        if _succeeds_in_fork(partial(_try_fork, middle, users)):
+        if _succeeds_in_fork(partial(_try_fork, middle, first_user)):
             most = middle
         else:
             least = middle + 1

@@ -317,13 +317,13 @@ class _ProgramSupervisor:
         return False
 
     def _poll_timeout(self) -> int | None:
-        if not self._start_request["disk"] or self._code is not None:
+        if not self._start_request["folder_bytes"] or self._code is not None:
             return None
         return max(0, 1 + int((self._next_check - time.monotonic()) * 1000))
 
     def _exceeds_disk_limit(self) -> bool:
         """Whether the program's folders have exceeded their size limit."""
-        limit, start = self._start_request["disk"], time.monotonic()
+        limit, start = self._start_request["folder_bytes"], time.monotonic()
         if not limit or start < self._next_check:
             return bool(self._exceeded_limit)
         folders = [self._start_request["scratch"], self._start_request["writable"]]

@@ -52,8 +52,8 @@ def open_response_cache(
     from agentci.runner.response_cache.program_key import Interpreters  # noqa: PLC0415
     from agentci.runner.response_cache.store import ResponseStore  # noqa: PLC0415
 
-    outputs = make_output_names(gate.config for gate in plan.gates).values()
-    own = _list_own_paths(folder, services.workspace.cwd / settings.output_dir, outputs)
+    recorded_outputs = make_output_names(gate.config for gate in plan.gates).values()
+    own = _list_own_paths(folder, services.workspace.cwd / settings.output_dir, recorded_outputs)
     cache = ResponseCache(
         ResponseStore(folder, owner=find_cache_owner(folder)),
         ContentDigests(services.workspace.root, set(own)),
@@ -85,11 +85,11 @@ def _asks_for_cache(value: object) -> bool:
     )
 
 
-def _list_own_paths(cache: Path, output: Path, outputs: Iterable[str]) -> Iterator[str]:
+def _list_own_paths(cache: Path, output: Path, recorded_outputs: Iterable[str]) -> Iterator[str]:
     """Real paths of the files that a run writes; they are not part of a key."""
     yield os.path.realpath(cache)
     reports = (each.file_name for each in REPORT_WRITERS.values())
-    names = (*reports, *OPTIONAL_FORMATS.values(), *outputs)
+    names = (*reports, *OPTIONAL_FORMATS.values(), *recorded_outputs)
     yield from (f"{os.path.realpath(output)}/{name}" for name in names)
 
 

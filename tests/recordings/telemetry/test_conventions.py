@@ -7,7 +7,7 @@ import pytest
 
 from agentci.recordings.telemetry.conventions.registry import (
     CONVENTIONS,
-    SPAN_ATTRIBUTES,
+    READ_SPAN_ATTRIBUTES,
     find_conventions,
     is_agent_activity,
     is_model_call,
@@ -269,6 +269,6 @@ def test_every_convention_reads_its_own_attributes() -> None:
             *one.attributes,
             *(one.read_attributes.exact if one.read_attributes is not None else ()),
         ]
-        assert all(map(SPAN_ATTRIBUTES.has, names))
+        assert all(map(READ_SPAN_ATTRIBUTES.has, names))
         for prefix in one.prefixes:
             assert one in find_conventions(span("s", {f"{prefix}x": 1}))

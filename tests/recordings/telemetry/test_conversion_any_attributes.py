@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from agentci.recordings.telemetry import semconv
-from agentci.recordings.telemetry.conventions.registry import CONVENTIONS, SPAN_ATTRIBUTES
+from agentci.recordings.telemetry.conventions.registry import CONVENTIONS, READ_SPAN_ATTRIBUTES
 from agentci.recordings.telemetry.spans import LogRecord, Span, SpanEvent, TelemetryRecord
 from tests.helpers.building import values
 from tests.recordings.telemetry.recorder import read, traces
@@ -58,7 +58,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 VALUES = JSON | JSON.map(json.dumps)
 NAMES = st.sampled_from(
     [
-        *sorted(SPAN_ATTRIBUTES.exact),
+        *sorted(READ_SPAN_ATTRIBUTES.exact),
         semconv.ADK_REQUEST,
         semconv.ADK_RESPONSE,
         semconv.ADK_TOOL_ARGUMENTS,

@@ -157,10 +157,12 @@ def _make_reading(
 ) -> SpanReading:
     """Make the reading of a model call, a tool call, or a step around them.
 
-    A step without messages, such as a span around several turns, is not a workflow.
+    A step without messages, such as a span around several turns, is not a workflow. The name of a
+    tool is that of its span.
 
     Args:
-        failed: whether the call failed, if it is of a tool; None if the tool's message says it.
+        failed: whether the call failed, if it is of a tool: ``span.failed`` where the exporter
+            sets the status; None where only the tool's message can say it.
     """
     if kind == "tool":
         return _make_tool_reading(span, given, returned, values, failed=failed)

@@ -40,8 +40,8 @@ class Convention(Struct, frozen=True, kw_only=True):
         messages: attributes that hold whole messages, which are not read if they are too long.
         model_output: those that hold, as JSON, what a model returned.
         run_output: those that hold what the run of an agent returned.
-        model_call: an attribute, and its values in upper case, that mark the span of a model call;
-            for grouping, which reads no content.
+        model_call: an attribute, and the values that mark the span of a model call, compared in
+            upper case; for grouping, which reads no content.
         capture: how users switch on the recording of content.
         in_agentevals: whether agentevals reads it, too.
     """
@@ -388,8 +388,8 @@ def _join_names(prefixes: Iterable[str] = ()) -> AttributeNames:
 
 
 CONVENTION_ATTRIBUTES: Final = _join_names()
-SPAN_ATTRIBUTES: Final = _join_names(UNREAD_PREFIXES)
-READ_ATTRIBUTES: Final = ReadAttributes(SPAN_ATTRIBUTES, semconv.RESOURCE_ATTRIBUTES)
+READ_SPAN_ATTRIBUTES: Final = _join_names(UNREAD_PREFIXES)
+READ_ATTRIBUTES: Final = ReadAttributes(READ_SPAN_ATTRIBUTES, semconv.RESOURCE_ATTRIBUTES)
 # In order of precedence.
 SESSION_ATTRIBUTES: Final = tuple(
     dict.fromkeys(
