@@ -192,6 +192,8 @@ def describe_outcome(comparison: EvaluatorComparison) -> str:
     """Describe the outcome with its reason: "regressed: mean score 1 → 0.5 (40 cases, ...)"."""
     if comparison.outcome == "pass":
         return f"{label_outcome(comparison)}: {comparison.reason}"
+    if count_only_removed(comparison):
+        return f"has no drop in common cases: {comparison.reason}"
     return f"{_OUTCOME_VERBS[comparison.outcome]}: {comparison.reason}"
 
 
@@ -251,13 +253,26 @@ def label_outcome(comparison: EvaluatorComparison) -> str:
         return REMOVED if classes.removed else NEW
     before, after = comparison.before or 0.0, comparison.after or 0.0
     is_same = abs(after - before) <= SCORE_SUM_TOLERANCE and not comparison.worse
-    if comparison.outcome != "pass" and not (is_same and comparison.outcome == "insufficient-data"):
+    removed = count_only_removed(comparison)
+    is_undecided = is_same and comparison.outcome == "insufficient-data"
+    if comparison.outcome != "pass" and not (is_undecided or removed):
         return _OUTCOME_LABELS[comparison.outcome]
     if is_same or comparison.after is None:
         return UNCHANGED if comparison.after is not None else NOT_EVALUATED
     if abs(after - before) <= SCORE_SUM_TOLERANCE:
-        return "no drop"
+        return "no drop in common cases" if removed else "no drop"
     return "improved" if after > before else "allowed drop"
+
+
+def count_only_removed(comparison: EvaluatorComparison) -> int:
+    """Count the removed checks that passed, if only they keep an evaluator from being compared.
+
+    The other checks are in both runs, and their mean score did not drop.
+    """
+    is_compared = comparison.pairs and not comparison.classes.changed
+    if comparison.outcome != "non-comparable" or not is_compared or comparison.after is None:
+        return 0
+    return sum(each.status == "removed" for each in comparison.worse)
 
 
 def find_lost_status(compared: EvaluatorComparison) -> str:

@@ -1,6 +1,7 @@
 """Text for the comparison with a baseline, for all report formats."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec.structs import asdict
@@ -43,13 +44,15 @@ _CLASS_MEANINGS: Final = {
     "newly_evaluated": "passed or failed now, but was skipped or an error in the baseline",
     "not_evaluated": "skipped in both runs, or an error in both",
     "added": "only in this run",
-    "removed": "only in the baseline",
+    "removed": "not in this run, whatever their result in the baseline was",
 }
 _CLASS_WORDS: Final = {
     "newly_skipped": "newly skipped",
     "newly_errored": "newly errored",
     "newly_evaluated": "evaluated only now",
     "not_evaluated": "evaluated in neither run",
+    # "Removed" is what passed in the baseline and is gone.
+    "removed": "only in the baseline",
 }
 
 
@@ -139,8 +142,8 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
     if low is not None and high is not None:
         parts.append(f"{format_signed(low)} to {format_signed(high)}")
     is_other = score is not None and abs(score - compared.after) >= MIN_CHANGE
-    if is_other and _counts_lost_checks(compared):
-        parts.append("checks no longer evaluated as 0")
+    if is_other and (zeros := _list_zeros(compared)):
+        parts.append(f"{' and '.join(zeros)} as 0")
     return f"{shown} ({', '.join(parts)})"
 
 
@@ -242,8 +245,9 @@ def _list_outcomes(comparison: Comparison, reasons: Sequence[str]) -> Iterator[s
 def _list_notes_on_numbers(comparison: Comparison) -> Iterator[str]:
     """Yield how to read the mean scores, the p-values and the power of the tests."""
     yield from _list_allowed_drops(comparison)
-    if any(_counts_lost_checks(each) for each in comparison.evaluators):
-        yield "in these mean scores, checks that are no longer evaluated count as 0"
+    found = chain.from_iterable(map(_list_zeros, comparison.evaluators))
+    if zeros := [*dict.fromkeys(found)]:
+        yield f"in these mean scores, {' and '.join(zeros)} that passed in the baseline count as 0"
     if any(each.adjusted_for > 1 for each in comparison.evaluators):
         yield (
             "p-values are adjusted for the number of required evaluators of a config (Holm's "
@@ -273,14 +277,21 @@ def _list_allowed_drops(comparison: Comparison) -> Iterator[str]:
             yield f"drops are tested against max_regression {limit:g}{where}"
 
 
-def _counts_lost_checks(compared: EvaluatorComparison) -> bool:
-    """Whether the mean score now is over more checks than those that were evaluated."""
+def _list_zeros(compared: EvaluatorComparison) -> list[str]:
+    """Name the checks that are no longer evaluated and count as 0 in the mean score now.
+
+    Removed ones are left out of it, except those of eval cases that only lack a recorded run.
+    """
+    classes = compared.classes
     is_mean = compared.before is not None and compared.after is not None
-    return (
-        is_mean
-        and bool(compared.no_longer_evaluated)
-        and compared.pairs > (compared.classes.compared + compared.classes.changed)
-    )
+    if not is_mean or compared.pairs <= classes.compared:
+        return []
+    lost = {each.status for each in compared.no_longer_evaluated}
+    found = [f"{status} checks" for status in ("errored", "skipped") if status in lost]
+    in_both = classes.total - classes.added - classes.removed - classes.not_evaluated
+    if "removed" in lost and compared.pairs > in_both:
+        found.append("checks without a recorded run")
+    return found
 
 
 def _is_in_both(compared: EvaluatorComparison) -> bool:

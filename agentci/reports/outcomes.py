@@ -449,7 +449,7 @@ def format_metrics(metrics: ReportMetrics, *, bold: str = "") -> str:
         change = _format_change(_format_cost, *costs, bold)
         if run.priced_cases:
             change += " by `prices`"
-        parts.append((change, _format_cases(run.cost_cases, common.cost_cases)))
+        parts.append((f"agent cost {change}", _format_cases(run.cost_cases, common.cost_cases)))
     shared = {cases for _, cases in parts}
     if len(parts) > 1 and len(shared) == 1 and "" not in shared:
         return f"{shared.pop()}: {'; '.join(text for text, _ in parts)}"
@@ -481,7 +481,7 @@ def _format_tokens(amount: float) -> str:
 
 
 def _format_cost(usd: float) -> str:
-    return f"${format_number(usd, USD_DIGITS)} of the agent"
+    return f"${format_number(usd, USD_DIGITS)}"
 
 
 def _format_latency(milliseconds: float) -> str:

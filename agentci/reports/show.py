@@ -318,10 +318,10 @@ def _list_performance(performance: Mapping[str, Json] | None) -> Iterator[str]:
     elif named:
         yield _cell(named)
     tokens = _get_object(found.get("tokens"))
-    for key, name in (("total_prompt", "in"), ("total_output", "out")):
-        count = tokens.get(key)
-        if isinstance(count, int | float) and tokens.get("total"):
-            yield f"{count:,} tokens {name}"
+    counts = ((tokens.get("total_prompt"), "input"), (tokens.get("total_output"), "output"))
+    known = [f"{n:,} {name}" for n, name in counts if isinstance(n, int | float)]
+    if known and tokens.get("total"):
+        yield f"{' / '.join(known)} tokens"
     cost = found.get("cost_usd")
     if isinstance(cost, int | float):
         yield f"{format_number(cost, 6)} USD"
@@ -368,13 +368,16 @@ def _list_spent(turn: Turn) -> Iterator[str]:
         yield format_duration(turn.duration_ms)
     if turn.model_steps:
         yield format_count(len(turn.model_steps), "model call")
+    tokens: list[str] = []
     for counts, name in (
-        ([step.input_tokens for step in turn.model_steps], "in"),
-        ([step.output_tokens for step in turn.model_steps], "out"),
+        ([step.input_tokens for step in turn.model_steps], "input"),
+        ([step.output_tokens for step in turn.model_steps], "output"),
     ):
         if known := [count for count in counts if count is not None]:
             more = "" if len(known) == len(counts) else " or more"
-            yield f"{sum(known):,}{more} tokens {name}"
+            tokens.append(f"{sum(known):,}{more} {name}")
+    if tokens:
+        yield f"{' / '.join(tokens)} tokens"
 
 
 def _format_value(value: Json) -> str:

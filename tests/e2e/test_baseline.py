@@ -104,7 +104,7 @@ def test_checks_in_only_one_run_are_counted(tmp_path: Path, base: str) -> None:
     ran = run(tmp_path, "--baseline", base, cases=5)
     classes = ran.results["comparison"]["classes"]
     assert (classes["compared"], classes["removed"], classes["added"]) == (5, 1, 0)
-    assert "  checks of both runs: 5 compared, 1 removed\n" in ran.out
+    assert "  checks of both runs: 5 compared, 1 only in the baseline\n" in ran.out
     compared = run_agentci(["compare", "agentci-results", base], cwd=tmp_path).out
     assert "checks of both runs: 5 compared, 1 added" in compared
 
@@ -285,7 +285,10 @@ def test_checks_that_an_interrupted_run_lacks_are_not_removed(tmp_path: Path, ba
     (tmp_path / "trace5.json").unlink()
     run(tmp_path, "--output-dir", "head", sunny=5, cases=5)
     file = tmp_path / "head" / "results.json"
-    assert "5 compared, 1 removed" in run_agentci(["compare", base, "head"], cwd=tmp_path).out
+    assert (
+        "5 compared, 1 only in the baseline"
+        in run_agentci(["compare", base, "head"], cwd=tmp_path).out
+    )
     file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
     ran = run_agentci(["compare", base, "head"], cwd=tmp_path)
     assert "checks of both runs: 5 compared\n" in ran.out

@@ -463,7 +463,7 @@ def test_compare_takes_result_files(tmp_path: Path) -> None:
     base, head = (copy(f"promptfoo/{side}", tmp_path, f"{side}.json") for side in ("base", "head"))
     ran = run_agentci(["compare", base.name, head.name], cwd=tmp_path)
     assert ran.code == 0
-    assert "checks of both runs: 9 compared, 3 added, 3 removed" in ran.out
+    assert "checks of both runs: 9 compared, 3 added, 3 only in the baseline" in ran.out
     assert "newly failing: exact 1 → 0: italy" in ran.out
     run(tmp_path, "--results", head.name)
     ran = run_agentci(["compare", base.name, "agentci-results"], cwd=tmp_path)

@@ -189,14 +189,27 @@ def test_worst_required_checks_come_first() -> None:
     assert found == ["c1", "c2", "c3", "c4", "advisory"]
 
 
-def test_mean_scores_say_that_lost_checks_count_as_0() -> None:
+def test_mean_scores_say_which_checks_count_as_0() -> None:
+    """Not removed ones, which are left out of them."""
     before = [replace(make_result("passed", 1.0), id=f"{n:016x}") for n in range(3)]
     after = [*before[:2], replace(before[2], status="skipped", judgement=None, reason="none")]
     compared = compare_runs(before, after, (), baseline="base")
-    remark = "\n- in these mean scores, checks that are no longer evaluated count as 0\n"
+    remark = "\n- in these mean scores, skipped checks that passed in the baseline count as 0\n"
     assert remark in _render(replace(make_report(after), comparison=compared))
-    same = compare_runs(before, before, (), baseline="base")
-    assert remark not in _render(replace(make_report(before), comparison=same))
+    for kept in (before, before[:2]):
+        same = compare_runs(before, kept, (), baseline="base")
+        assert "count as 0" not in _render(replace(make_report(kept), comparison=same))
+
+
+def test_evaluator_with_removed_cases_is_compared_over_the_common_ones() -> None:
+    before = [replace(make_result("passed", 1.0, case=f"c{n}"), id=f"{n:016x}") for n in range(12)]
+    kept = before[:10]
+    compared = compare_runs(before, kept, (), baseline="base")
+    text = _render(replace(make_report(kept), comparison=compared))
+    means = "mean score 1 \N{RIGHTWARDS ARROW} 1 (10 cases), but 2 checks that passed were removed"
+    assert f"response_quality has no drop in common cases: {means}" in text
+    assert "10 compared, 2 only in the baseline" in text
+    assert "not comparable" not in text
 
 
 def test_evaluator_that_evaluates_nothing_is_in_the_chart_without_a_detectable_drop() -> None:

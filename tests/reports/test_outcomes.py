@@ -199,7 +199,7 @@ def test_change_is_over_amounts_that_both_runs_recorded() -> None:
         ),
         (
             [(replace(_run(None), cost_usd=0.02), replace(_run(None), cost_usd=0.04))],
-            "$0.04 → $0.02 of the agent (\u221250%)",
+            "agent cost $0.04 → $0.02 (\u221250%)",
         ),
     ],
 )
@@ -229,7 +229,7 @@ def test_amounts_that_grew_are_bold() -> None:
     )
     assert (
         "latency p50 **1 → 1.5 s (+50%)**, p95 **1 → 1.5 s (+50%)**; 11 tokens (unchanged); "
-        "\\$0.04 → \\$0.02 of the agent (\u221250%)\n" in comment
+        "agent cost \\$0.04 → \\$0.02 (\u221250%)\n" in comment
     )
 
 
@@ -338,7 +338,7 @@ def test_unrecorded_cost_is_computed_from_prices_in_both_runs() -> None:
     assert metrics.baseline is not None
     assert (metrics.common.cost_usd, metrics.baseline.cost_usd) == pytest.approx((0.005, 0.003))
     assert (metrics.run.cost_cases, metrics.run.priced_cases) == (1, 1)
-    assert format_metrics(metrics) == "$0.003 → $0.005 of the agent (+67%) by `prices`"
+    assert format_metrics(metrics) == "agent cost $0.003 → $0.005 (+67%) by `prices`"
 
 
 @pytest.mark.parametrize(
