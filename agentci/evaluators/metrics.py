@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from agentci._util.text import truncate
+from agentci._util.text.change import quote_pair, shorten_pair
 from agentci._util.text.format import format_criterion
 from agentci.errors import EvaluatorError
 from agentci.evaluators.changed_facts import describe_changed_facts, describe_changed_words
@@ -215,7 +215,7 @@ def get_threshold(identity: EvaluatorIdentity) -> float:
 
 TOOL_TRAJECTORY: Final = "tool_trajectory_avg_score"
 
-SHOWN_CALL_CHARACTERS: Final = 200
+SHOWN_CALL_CHARACTERS: Final = 120
 
 
 def read_expected_calls(expected: Sequence[Turn]) -> list[Json]:
@@ -268,9 +268,10 @@ class _Comparison(Struct, frozen=True, kw_only=True):
     @property
     def miss(self) -> str:
         """Describe the expected and the recorded calls."""
-        return (
-            f"expected {_format_calls(self.expected)}{self.order}, got {_format_calls(self.actual)}"
+        sides = shorten_pair(
+            _format_calls(self.expected), _format_calls(self.actual), SHOWN_CALL_CHARACTERS
         )
+        return f"expected {sides[0]}{self.order}, got {sides[1]}"
 
     @property
     def as_json(self) -> JsonObject:
@@ -381,8 +382,7 @@ MATCHERS: Mapping[str, tuple[Matcher, str]] = {
 
 
 def _format_calls(tool_calls: Sequence[ToolCall]) -> str:
-    text = ", ".join(map(_format_call, tool_calls)) or "no tool call"
-    return truncate.characters(text, SHOWN_CALL_CHARACTERS)
+    return ", ".join(map(_format_call, tool_calls)) or "no tool call"
 
 
 def _format_call(call: ToolCall) -> str:
@@ -448,8 +448,9 @@ def measure_response_match(
         score=mean([*scores.values()]),
         turn_scores=tuple(scores.get(number) for number in range(1, len(pairs) + 1)),
         misses=tuple(
-            f"turn {number}: expected {truncate.quote_truncated(reference, SHOWN_CHARACTERS)}, "
-            f"got {truncate.quote_truncated(text, SHOWN_CHARACTERS)} ({scores[number]:.2f})"
+            "turn {}: expected {}, got {} ({:.2f})".format(
+                number, *quote_pair(reference, text, SHOWN_CHARACTERS), scores[number]
+            )
             for number, (text, reference) in sorted(texts.items(), key=lambda turn: scores[turn[0]])
             if scores[number] < 1
         ),

@@ -111,11 +111,15 @@ def test_each_turn_has_calls_of_its_own(tmp_path: Path) -> None:
     ran = run(tmp_path, turns, traces="\n".join(traces))
     [result] = ran.results["results"]
     assert (result["status"], result["score"]) == ("failed", 0.5)
-    assert "refund" in ran.out
+    [miss] = result["misses"]
+    assert miss == (
+        "turn 2: refund(amount=19.99) is not expected; 0 of 0 expected calls, 1 extra; "
+        "this turn scores 0, the mean of 2 turns is 0.5"
+    )
     ran = run(tmp_path, turns, traces=traces[0])
     [result] = ran.results["results"]
     assert (result["status"], result["score"]) == ("failed", 0.5)
-    assert "the eval case has 3 turns, the recorded run 1" in ran.out
+    assert "the eval case has 3 turns, the recorded run 1; a missing turn scores 0" in ran.out
 
 
 def test_turn_that_the_case_does_not_have_is_the_reason(tmp_path: Path) -> None:

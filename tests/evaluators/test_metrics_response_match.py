@@ -88,6 +88,15 @@ def test_score_is_mean_over_turns() -> None:
     assert (found.score, found.turn_scores) == (0.5, (1.0, 0.0))
 
 
+def test_long_texts_are_quoted_from_their_first_difference() -> None:
+    same = "word " * 60
+    found = measure_response_match([turn(f"{same}39.90 EUR.")], [turn(f"{same}49.90 EUR.")], {})
+    [miss] = found.misses
+    assert "49.90 EUR.', got" in miss
+    assert "39.90 EUR.'" in miss
+    assert len(miss) < 300
+
+
 def test_only_actual_answer_parts_are_joined_without_separator() -> None:
     assert (
         measure_response_match([turn("run", "ning home")], [turn("running home")], {}).score == 1.0

@@ -161,6 +161,13 @@ def test_miss_lists_expected_and_actual_calls(
     assert (found.score, found.turn_scores, found.misses) == (0.5, (1, 0), (miss,))
 
 
+def test_long_calls_are_shown_from_their_first_difference() -> None:
+    calls = [ToolCall(name=f"call_{n}", args={"text": "x" * 50}) for n in range(9)]
+    last = ToolCall(name="last", args={})
+    [miss] = measure_tool_trajectory([turn(*calls, last)], [turn(*calls)], {}).misses
+    assert miss.endswith(", last()")
+
+
 def test_miss_is_short_for_huge_arguments() -> None:
     deep: Json = "x" * 100_000
     for _ in range(900):

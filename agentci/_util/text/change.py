@@ -104,6 +104,12 @@ def shorten_pair(one: str, other: str, limit: int) -> tuple[str, str]:
     return _cut(one, left, limit), _cut(other, left, limit)
 
 
+def quote_pair(one: str, other: str, limit: int) -> tuple[str, str]:
+    """Quote two texts on one line each, shortened like ``shorten_pair``; ``nothing`` if empty."""
+    first, second = (repr(each) if each else "nothing" for each in shorten_pair(one, other, limit))
+    return first, second
+
+
 def find_numbers(text: str) -> tuple[list[str], list[str]]:
     """Return the texts around the numbers, of which there is one more, and the numbers."""
     parts = _NUMBER.split(text)

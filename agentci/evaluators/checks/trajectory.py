@@ -97,10 +97,11 @@ class AlignedRow(Struct, frozen=True, kw_only=True):
         }
 
 
-def describe_numbers(match: TrajectoryMatch) -> str:
+def describe_numbers(match: TrajectoryMatch, score: str) -> str:
     """Describe a comparison in one line: ``3 of 4 expected calls, 1 extra (precision ...)``.
 
-    The numbers are left out if they say no more than that no call matches.
+    The numbers are left out if the option ``score`` is ``strict``, which does not use them, or if
+    they say no more than that no call matches.
     """
     parts = [f"{match.matched_required} of {format_count(match.required, 'expected call')}"]
     kinds = [each.kind for each in match.calls]
@@ -108,7 +109,7 @@ def describe_numbers(match: TrajectoryMatch) -> str:
     for number, word in ((kinds.count("extra"), "extra"), (forbidden, "forbidden")):
         if number:
             parts.append(f"{number} {word}")
-    if not match.f1:
+    if not match.f1 or score == "strict":
         return ", ".join(parts)
     numbers = ", ".join(
         f"{name} {format_number(float(value), 2)}"
@@ -377,10 +378,18 @@ class CaseCalls(Struct, frozen=True, kw_only=True):
             for number, (turn, expected) in enumerate(zip(turns, self.expected, strict=False), 1)
             if expected is not None
         ]
-        misses = [line for each in compared for line in _describe(each)]
         mismatch = _describe_turn_mismatch(turns, len(self.expected))
         missing = sum(each is not None for each in self.expected[len(turns) :])
         scores = (*(each.score for each in compared), *(0.0,) * missing)
+        misses = [
+            f"{line}; {_describe_mean('this turn', each.score, scores)}"
+            if len(scores) > 1
+            else line
+            for each in compared
+            for line in _describe(each)
+        ]
+        if mismatch and missing and len(scores) > 1:
+            mismatch = f"{mismatch}; {_describe_mean('a missing turn', 0.0, scores)}"
         are_right = all(each.score >= each.expected.threshold for each in compared)
         passes = are_right and not mismatch
         score = sum(scores) / len(scores) if scores else float(passes)
@@ -393,6 +402,12 @@ class CaseCalls(Struct, frozen=True, kw_only=True):
             misses=tuple(misses if is_reason or not mismatch else [*misses, mismatch]),
             details={"trajectories": [each.details for each in compared]},
         )
+
+
+def _describe_mean(turn: str, score: float, scores: Sequence[float]) -> str:
+    """Describe what the score of a turn is to that of the run, which is the mean."""
+    mean = format_number(sum(scores) / len(scores), 2)
+    return f"{turn} scores {format_number(score, 2)}, the mean of {len(scores)} turns is {mean}"
 
 
 def _describe_turn_mismatch(turns: Sequence[Turn], expected: int) -> str:
@@ -456,7 +471,8 @@ def _describe(compared: _ComparedCalls) -> Iterator[str]:
     match = compared.match
     if match.is_satisfied:
         return
-    parts = (describe_first_row(compared.rows), describe_numbers(match))
+    numbers = describe_numbers(match, compared.expected.score)
+    parts = (describe_first_row(compared.rows), numbers)
     yield f"{compared.title}: {'; '.join(filter(None, parts))}"
     for line in describe_branches(match):
         yield f"{compared.title}: {line}"

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from agentci._util.child_programs import GRADE_PATH
 from agentci._util.text import truncate
+from agentci._util.text.change import quote_pair
 from agentci._util.text.format import format_number
 from agentci._util.text.json_text import dumps_compact
 from agentci._util.text.suggest import join_with_or
@@ -253,7 +254,7 @@ class SimilarityGrader(ComparisonGrader, frozen=True, kw_only=True):
         score = SIMILARITIES[self.metric](text, reference)
         return TurnGrade(
             score=score,
-            summary=f"{self.metric} {score:.2f}: expected {_quote(reference)}, got {_quote(text)}",
+            summary=f"{self.metric} {score:.2f}: {_quote_sides(reference, text)}",
             details={
                 "evaluation_metric": self.metric,
                 **({"synonyms": False} if self.metric == METEOR else {}),
@@ -274,7 +275,7 @@ class StringCheckGrader(ComparisonGrader, frozen=True, kw_only=True):
         holds, expected = OPERATIONS[self.operation]
         return TurnGrade(
             score=float(holds(text, reference)),
-            summary=f"{self.operation}: expected {expected}{_quote(reference)}, got {_quote(text)}",
+            summary=f"{self.operation}: {_quote_sides(reference, text, expected)}",
             details={"operation": self.operation},
         )
 
@@ -300,7 +301,7 @@ class CosineGrader(ComparisonGrader, frozen=True, kw_only=True):
         note = " (counts as 0)" if cosine < 0 else "" if responses else " (a text is empty)"
         return TurnGrade(
             score=max(0.0, cosine),
-            summary=f"cosine {cosine:.2f}{note}: expected {_quote(reference)}, got {_quote(text)}",
+            summary=f"cosine {cosine:.2f}{note}: {_quote_sides(reference, text)}",
             details={
                 "evaluation_metric": "cosine",
                 "model": self.model.settings.model,
@@ -361,8 +362,9 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[str, str], bool], str]]] = {
 }
 
 
-def _quote(text: str) -> str:
-    return truncate.quote_truncated(text, SHOWN_CHARACTERS)
+def _quote_sides(reference: str, text: str, relation: str = "") -> str:
+    expected, got = quote_pair(reference, text, SHOWN_CHARACTERS)
+    return f"expected {relation}{expected}, got {got}"
 
 
 FUNCTION_NAME: Final = "grade"

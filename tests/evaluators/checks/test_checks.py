@@ -548,7 +548,10 @@ def test_trajectory_is_shown_call_by_call() -> None:
     evaluator = build("trajectory", ["a", {"b": {"x": 1}}, "c"])
     found = judge(evaluator, make_case(turn("", call("a"), call("b", {"x": 2}))))
     [first, *_] = found.misses
-    assert first.startswith("turn 1: b: x 1 → 2; 1 of 3 expected calls (precision 0.5, recall 0.33")
+    assert first == "turn 1: b: x 1 → 2; 1 of 3 expected calls"
+    by_f1 = build("trajectory", {"calls": ["a", {"b": {"x": 1}}, "c"], "score": "f1"})
+    [with_numbers, *_] = judge(by_f1, make_case(turn("", call("a"), call("b", {"x": 2})))).misses
+    assert with_numbers.startswith(f"{first} (precision 0.5, recall 0.33, F1 0.4)")
     [none, *_] = judge(evaluator, make_case(turn(""))).misses
     assert none.endswith("; 0 of 3 expected calls")
     details: Any = found.details
