@@ -185,8 +185,8 @@ def _list_other_configs(comparison: Comparison) -> Iterator[str]:
     """Yield which configs have another name now, and which may have one."""
     for old, new in comparison.renamed_configs.items():
         yield (
-            f"the config `{format_path(old)}` of the baseline has the same evaluators and cases as "
-            f"`{format_path(new)}`, and was compared with it"
+            f"`{format_path(new)}` moved from `{format_path(old)}`, with the same evaluators and "
+            "cases, and was compared with it"
         )
     gone = [*map(format_path, find_gone_configs(comparison))]
     come = [*map(format_path, find_new_configs(comparison))]
@@ -194,13 +194,11 @@ def _list_other_configs(comparison: Comparison) -> Iterator[str]:
         ", ".join(f"`{name}`" for name in truncate.truncate_list(names, MAX_NAMES))
         for names in (gone, come)
     )
-    if bool(gone) != bool(come):
-        yield f"only {'the baseline' if gone else 'this run'} has checks of {old or new}"
-    elif gone:
-        yield (
-            f"only the baseline has checks of {old}, and only this run of {new}: was the config "
-            "renamed? A renamed one is compared while its evaluators and cases stay the same"
-        )
+    if gone:
+        yield f"only the baseline has checks of {old}"
+    if come:
+        moved = ": no removed config has the same evaluators and cases" if gone else ""
+        yield f"no baseline for {new}{moved}"
 
 
 def find_gone_configs(comparison: Comparison) -> tuple[str, ...]:
