@@ -1114,6 +1114,24 @@ class TestCase:
         page.run("document.querySelectorAll('.timeline details').forEach((e) => (e.open = true))")
         assert "as in the baseline" in page.texts(".timeline details")[-1]
 
+    def test_phone_shows_the_difference_of_the_first_verdict_above_the_conversation(
+        self, show: Show
+    ) -> None:
+        miss = (
+            "turn 1: expected find_order(order_id='4712'), got find_order(order_id='4712'), "
+            "create_refund(order_id='4712', amount='49.90 EUR')"
+        )
+        result = make_result("failed", 0.0, case="kettle", misses=[miss])
+        page = show(make_report([result]), "#/case/kettle", width=390, height=844)
+        whole, bottom = page.run(
+            "(({ scrollHeight, clientHeight }, { bottom }) =>"
+            " [scrollHeight <= clientHeight, bottom])("
+            "...['li', 'li'].map((name) => document.querySelector(`.check .misses ${name}`))"
+            ".map((each, at) => (at ? each.getBoundingClientRect() : each)))"
+        )
+        assert whole
+        assert bottom < 844
+
     def test_references_are_cycled_by_key_and_kept_in_address(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/by_train")
         for name, panes in (("base", "This run"), ("both", "Expected"), ("off", "")):
