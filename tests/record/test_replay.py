@@ -425,7 +425,6 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--replay", *OPTIONS, "--", "no-such-program"), "cannot start `no-such-program`: no"),
         (("--replay", "--cases", "x.yaml", "--", "true"), "--cases x.yaml does not exist"),
         (("--replay", "--requests", "x", *OPTIONS, "--", "true"), "no recorded requests in x"),
         (("--redact", "(", *OPTIONS, "--", "true"), "--redact `(` is not a regular expression"),
@@ -450,6 +449,18 @@ def test_invalid_input_leaves_the_recording_and_an_earlier_failure(
     assert find_statuses(gated)[1]["a"] == "passed"
 
 
+@pytest.mark.parametrize("options", [(), ("--replay",)])
+def test_command_that_cannot_be_started_fails_the_gate_until_a_recording_succeeds(
+    gated: Path, options: tuple[str, ...]
+) -> None:
+    before = (gated / OUT).read_text()
+    ran = run_agentci(["record", *options, *OPTIONS, "--", "no-such-program"], cwd=gated)
+    assert (ran.code, (gated / OUT).read_text()) == (2, before)
+    assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
+    assert replay(gated, "chat", options=OPTIONS).code == 0
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
+
+
 def test_recording_that_ends_after_its_first_case_fails_the_gate_until_one_succeeds(
     gated: Path, model: MockModel
 ) -> None:
@@ -470,6 +481,8 @@ def test_recording_that_ends_after_its_first_case_fails_the_gate_until_one_succe
 @pytest.mark.parametrize(
     ("command", "options", "statuses"),
     [
+        (("no-such-program",), OPTIONS, {"a": "errored", "b": "errored"}),
+        (("no-such-program",), (), {"run": "errored"}),
         ((sys.executable, "missing.py"), OPTIONS, {"a": "errored", "b": "errored"}),
     ],
 )
@@ -479,7 +492,7 @@ def test_first_recording_that_fails_is_reported(
     write_cases(tmp_path / "cases.yaml", CASES)
     config = "traces: traces/*.jsonl\nchecks: [{no_secrets: true}]\n"
     (tmp_path / "agentci.yaml").write_text(config)
-    assert run_agentci(["record", *options, "--", *command], cwd=tmp_path).code == 3
+    assert run_agentci(["record", *options, "--", *command], cwd=tmp_path).code in (2, 3)
     assert find_statuses(tmp_path) == (3, statuses)
     assert not (tmp_path / OUT).exists()
 

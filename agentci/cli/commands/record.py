@@ -188,8 +188,7 @@ def make_recording(
 ) -> Recording:
     """Run the command, write its recording and show it.
 
-    One that ends with an error after its first case is noted for `agentci run`; an earlier one
-    leaves everything as it was.
+    One that fails is noted for `agentci run`; invalid options and files leave everything as it was.
 
     Args:
         shares_terminal: whether a single command without an input keeps stdin and the terminal.
@@ -207,22 +206,18 @@ def make_recording(
 
 
 @contextmanager
-def _noting_failure(
-    order: RecordOrder, ended: Sequence[str], path: ResolvedPath, workspace: Workspace
-) -> Iterator[None]:
-    """Note for `agentci run` that a recording failed, except for invalid input before a case ended.
+def _noting_failure(order: RecordOrder, path: ResolvedPath, workspace: Workspace) -> Iterator[None]:
+    """Note for `agentci run` that a recording failed, such as a command that cannot be started.
 
     Args:
-        ended: cases that have.
         path: of the recording.
     """
     try:
         yield
     except Exception as error:
         problems = error.problems if isinstance(error, InputError) else ()
-        if ended or not problems:
-            reason = _describe_problems(problems) or "it ended with a bug of agentci"
-            note_failed_recording(path, reason, order.cases, workspace, order.redactor)
+        reason = _describe_problems(problems) or "it ended with a bug of agentci"
+        note_failed_recording(path, reason, order.cases, workspace, order.redactor)
         raise
 
 
@@ -259,10 +254,8 @@ def _make_recording(
         needs_all=options.replay is not None,
         earlier=earlier,
     )
-    ended: list[str] = []
 
     def keep(found: RecordedCase) -> None:
-        ended.append(found.case)
         writer.add(found.lines, has_runs=bool(found.source), is_complete=found.is_complete)
         if options.replay is None and found.requests:
             # Those of a complete run stay, so that it can be replayed.
@@ -286,7 +279,7 @@ def _make_recording(
         is_stopped=interruption.is_requested,
         timeout=_parse_timeout(options.timeout, has_cases=bool(options.cases)),
     )
-    with closing(writer), _noting_failure(order, ended, path, workspace):
+    with closing(writer), _noting_failure(order, path, workspace):
         found = record(order)
         if options.replay is not None:
             found = _keep_equal_runs(found, earlier)
