@@ -205,11 +205,14 @@ def _list_changes(
     """List the words that differ, of both texts, in their order."""
     if len(found) * len(expected) > MAX_PAIRS:
         return [([*found], [*expected])]
+    own, other = _fold(found), _fold(expected)
+    if other < own:  # several alignments may be the longest: choose the same from either side
+        return [(new, lost) for lost, new in _list_changes(expected, found)]
     from rapidfuzz.distance import LCSseq  # noqa: PLC0415 (most runs compare no texts)
 
     changes: list[tuple[list[str], list[str]]] = []
     is_open = False
-    for each in LCSseq.opcodes(_fold(found), _fold(expected)):
+    for each in LCSseq.opcodes(own, other):
         if each.tag != "equal":
             if not is_open:
                 changes.append(([], []))
