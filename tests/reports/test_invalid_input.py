@@ -47,7 +47,7 @@ def test_summary_and_comment_show_problems_under_heading() -> None:
     for writer in (SummaryReport(), CommentReport()):
         assert _write(writer, report) == (
             "## \N{CROSS MARK} Invalid input\n\n"
-            "- **error** `a.yaml:1` unknown key \\`x\\`; did you mean \\`y\\`?\n"
+            "- **error** `a.yaml:1` unknown key `x`; did you mean `y`?\n"
             "- **warning** `b.yaml:3` is empty\n"
         )
 

@@ -15,9 +15,19 @@ _ZERO_WIDTH_SPACE = "\N{ZERO WIDTH SPACE}"
 
 
 def markdown_prose(text: str, limit: int = MAX_PROSE) -> str:
-    """Escape text to one line of Markdown prose: a paragraph, a list item or a table cell."""
-    written = _SPECIAL.sub(r"\\\g<0>", _line(text, limit))
-    written = _LINK.sub(r"\1\\\2", _BLOCK_START.sub(r"\1\\\2", written))
+    """Escape text to one line of Markdown prose: a paragraph, a list item or a table cell.
+
+    What is between single backticks is code, as in messages of agentci.
+    """
+    parts = (
+        markdown_code(part, limit) if at % 2 else _escape_prose(part)
+        for at, part in enumerate(_CODE.split(_line(text, limit)))
+    )
+    return _BLOCK_START.sub(r"\1\\\2", "".join(parts))
+
+
+def _escape_prose(text: str) -> str:
+    written = _LINK.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", text))
     return _prevent_links(_escape_html(written))
 
 
@@ -59,6 +69,8 @@ _BLOCK_START = re.compile(r"^(\d*)([-+=#.)])")
 _MENTION = re.compile(r"@|#(?=\d)|(?i:\bGH-)(?=\d)")
 _NEEDS_CODE_TAG = re.compile(r"[`|]")
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
+# Between single backticks, which no other backtick touches.
+_CODE = re.compile(r"(?<!`)`([^`\s|](?:[^`\n|]*[^`\s|])?)`(?!`)")
 _TICKS = re.compile(r"`+")
 
 
