@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from agentci._util.text import json_text, truncate
+from agentci._util.text import escape, json_text, truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.patterns import matches_any, matches_name
 from agentci.errors import EvaluatorError
@@ -21,11 +21,14 @@ from agentci.evaluators.trajectory.match import (
     list_rule_patterns,
 )
 from agentci.model.case import Case
-from agentci.model.trace import ToolCall, Turn
+from agentci.model.trace import ToolCall, ToolResponse, Turn
 from agentci.model.values import Json
 
 MAX_NAMES: Final = 10
 MAX_ARGS: Final = 80
+MAX_ERROR: Final = 160
+# What the results of failed tools have their error in, from the outside to the inside.
+_ERROR_KEYS: Final = ("error", "message", "detail", "content", "text")
 ALL_CALLS: Final = "*"
 RECORD_STATUS: Final = (
     "send `is_error` with each tool result (Anthropic's API), or record the spans of the tools"
@@ -201,10 +204,16 @@ class ToolErrorLimit(Struct, frozen=True, kw_only=True):
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
-        calls = [call for call in list_tool_calls(case.trace) if matches_any(self.tools, call.name)]
+        found = [
+            (call, response)
+            for turn in list_turns(case.trace)
+            for call, response in _pair_with_responses(turn)
+            if matches_any(self.tools, call.name)
+        ]
+        calls = [call for call, _ in found]
         errors = [
-            call
-            for index, call in enumerate(calls)
+            (call, response)
+            for index, (call, response) in enumerate(found)
             if call.failed and not (self.recovered and _is_healed(call, calls[index + 1 :]))
         ]
         is_failed = len(errors) > self.limits["max"]
@@ -212,15 +221,49 @@ class ToolErrorLimit(Struct, frozen=True, kw_only=True):
             check_tools_recorded(case)
             if not self.allow_unknown:
                 _check_statuses(calls)
-        names = Counter(call.name for call in errors)
+        by_name: dict[str, list[str]] = {}
+        for call, response in errors:
+            text = "" if response is None else _format_error(response.output)
+            by_name.setdefault(call.name, []).append(text)
         return CheckFinding(
             score=1 - len(errors) / len(calls) if calls else 1.0,
             passes=not is_failed,
-            misses=tuple(
-                f"`{name}` failed{'' if number == 1 else f' {number} times'}"
-                for name, number in names.items()
-            ),
+            misses=tuple(_describe_errors(name, texts) for name, texts in by_name.items()),
         )
+
+
+def _pair_with_responses(turn: Turn) -> Iterator[tuple[ToolCall, ToolResponse | None]]:
+    responses = {each.call_index: each for each in turn.tool_responses}
+    return ((call, responses.get(at)) for at, call in enumerate(turn.tool_calls))
+
+
+def _describe_errors(name: str, errors: Sequence[str]) -> str:
+    """Describe the failed calls of a tool by their number and the first error that is known."""
+    times = "" if len(errors) == 1 else f" {len(errors)} times"
+    known = [*dict.fromkeys(filter(None, errors))]
+    first = ", first" if len(known) > 1 else ""
+    return f"`{name}` failed{times}{f'{first}: {known[0]}' if known else ''}"
+
+
+def _format_error(output: Json) -> str:
+    """Format the error in the result of a failed tool on one line; empty if it has none."""
+    while not isinstance(output, str):
+        if isinstance(output, Mapping):
+            inner = next((output[key] for key in _ERROR_KEYS if _has_text(output.get(key))), None)
+        else:
+            inner = output[0] if isinstance(output, list | tuple) and len(output) == 1 else None
+        if inner is None:
+            output = json_text.dumps_readable(output) if _has_text(output) else ""
+        else:
+            output = inner
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    is_traceback = bool(lines) and lines[0].startswith("Traceback (")
+    text = truncate.join_first_and_last(lines[-1:] if is_traceback else lines)
+    return truncate.ends(escape.flatten_line(text), MAX_ERROR)
+
+
+def _has_text(value: Json) -> bool:
+    return bool(value) and value is not True
 
 
 def _is_healed(failed: ToolCall, later: Sequence[ToolCall]) -> bool:

@@ -629,3 +629,39 @@ def test_value_that_the_model_cannot_reject(
         build(check, value, **options)
     assert any(message in each.message for each in raised.value.problems)
     assert all(each.place for each in raised.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        (["503 Service Unavailable"], "`a` failed: 503 Service Unavailable"),
+        ([{"error": "carrier\nAPI: 503"}], "`a` failed: carrier API: 503"),
+        ([{"error": True, "message": "no stock"}], "`a` failed: no stock"),
+        ([{"error": {"code": 4, "message": "no stock"}}], "`a` failed: no stock"),
+        ([[{"type": "text", "text": "no stock"}]], "`a` failed: no stock"),
+        ([{"code": 4}], '`a` failed: {"code": 4}'),
+        ([4], "`a` failed: 4"),
+        ([None], "`a` failed"),
+        ([{}], "`a` failed"),
+        (
+            ["Traceback (most recent call last):\n  f()\nKeyError: 'id'"],
+            "`a` failed: KeyError: 'id'",
+        ),
+        (["no stock", "no stock"], "`a` failed 2 times: no stock"),
+        ([None, "no stock", "503"], "`a` failed 3 times, first: no stock"),
+        (["x" * 300], f"`a` failed: {'x' * 80}…{'x' * 79}"),
+    ],
+)
+def test_failed_tool_is_named_with_its_error(outputs: list[Json], expected: str) -> None:
+    calls = [call("a", failed=True) for _ in outputs]
+    responses = tuple(
+        ToolResponse(name="a", output=output, failed=True, call_index=at)
+        for at, output in enumerate(outputs)
+    )
+    run = make_case(turn("", *calls, tool_responses=responses))
+    assert judge(build("no_tool_errors", True), run).misses == (expected,)
+
+
+def test_error_that_was_not_recorded_is_left_out() -> None:
+    run = make_case(turn("", call("a", failed=True)))
+    assert judge(build("no_tool_errors", True), run).misses == ("`a` failed",)
