@@ -3,6 +3,7 @@
 The last are latency, tokens and cost of all recorded runs, and their change.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,6 +63,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         amounts: of its run.
         before: of its run in the baseline; None without one, and where the numbers of turns differ.
         models: that the agent called, in order.
+        models_before: in the baseline; empty if they are not known.
         failing_tools: as in ``ReportedCase``.
         tags: labels of the case.
         new: ids of its failed checks that did not fail in the baseline.
@@ -78,6 +80,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     amounts: Amounts
     before: Amounts | None
     models: tuple[str, ...]
+    models_before: tuple[str, ...]
     failing_tools: tuple[str, ...]
     tags: tuple[str, ...]
     new: frozenset[str] = frozenset()
@@ -142,6 +145,7 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
                 if before is None or _count_turns(before) != _count_turns(shown.content)
                 else _measure(before),
                 models=_list_models(shown.content),
+                models_before=_list_models_before(shown),
                 failing_tools=shown.failing_tools,
                 tags=shown.content.tags,
                 new=new,
@@ -220,6 +224,14 @@ def _list_models(content: RunContent) -> tuple[str, ...]:
     used = [step.model for turn in content.turns for step in turn.steps]
     used += [span.model for span in content.spans]
     return tuple(dict.fromkeys(filter(None, used)))
+
+
+def _list_models_before(shown: ReportedCase) -> tuple[str, ...]:
+    """List the models of the baseline, unless spans, which name further ones, were not kept."""
+    stored = shown.stored
+    if stored is None or bool(stored.spans) != bool(shown.content.spans):
+        return ()
+    return _list_models(stored)
 
 
 MAX_CASES: Final = 10
@@ -333,12 +345,14 @@ class ReportMetrics(Struct, frozen=True, kw_only=True):
             without a baseline.
         baseline: the same cases in the baseline.
         models: that the agents called.
+        models_before: those of the cases in the baseline, if it had others in the same cases.
     """
 
     run: RunAmounts
     common: RunAmounts | None
     baseline: RunAmounts | None
     models: tuple[str, ...]
+    models_before: tuple[str, ...] = ()
 
 
 def summarize_metrics(report: Report) -> ReportMetrics:
@@ -355,12 +369,20 @@ def _summarize_metrics(report: IdentityKey[Report]) -> ReportMetrics:
         for each in outcomes
         if each.before is not None and not _is_unusable(each)
     ]
+    known = [each for each in outcomes if each.models and each.models_before]
+    models_before = _join_models(each.models_before for each in known)
+    is_other = set(models_before) != {model for each in known for model in each.models}
     return ReportMetrics(
         run=_sum_amounts([each.amounts for each in outcomes]),
         common=_sum_amounts([now for now, _ in pairs]) if pairs else None,
         baseline=_sum_amounts([before for _, before in pairs]) if pairs else None,
-        models=tuple(dict.fromkeys(model for each in outcomes for model in each.models)),
+        models=_join_models(each.models for each in outcomes),
+        models_before=models_before if is_other else (),
     )
+
+
+def _join_models(models: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(models)))
 
 
 def _is_unusable(outcome: CaseOutcome) -> bool:
@@ -413,15 +435,19 @@ def _percentile(values: Sequence[float], share: float) -> float:
     return values[low] + (values[high] - values[low]) * (position - low)
 
 
-def format_metrics(metrics: ReportMetrics, *, bold: str = "") -> str:
+def format_metrics(
+    metrics: ReportMetrics, *, bold: str = "", write_model: Callable[[str], str] = str
+) -> str:
     """Format what the runs took; "" if nothing was recorded.
 
     What both runs recorded is compared, over the cases where they did: "latency p50 1.4 s → 2 s
-    (+43%), p95 9.1 s → 9.8 s (+8%) in 11 of 12 cases; 11,098 tokens (unchanged); $0.033".
+    (+43%), p95 9.1 s → 9.8 s (+8%) in 11 of 12 cases; 11,098 tokens (unchanged); $0.033". Models
+    follow if they are others than in the baseline: "model small → large".
 
     Args:
         bold: is put around each amount that is more by ``NOTABLE_SHARE``, p95 by
             ``NOTABLE_SHARE_OF_SLOWEST``.
+        write_model: escapes the name of a model.
     """
     run, common, before = metrics.run, metrics.common or _NOTHING, metrics.baseline or _NOTHING
     parts: list[tuple[str, str]] = []
@@ -450,14 +476,29 @@ def format_metrics(metrics: ReportMetrics, *, bold: str = "") -> str:
         if run.priced_cases:
             change += " by `prices`"
         parts.append((f"agent cost {change}", _format_cases(run.cost_cases, common.cost_cases)))
+    models = _format_models(metrics, bold, write_model)
     shared = {cases for _, cases in parts}
     if len(parts) > 1 and len(shared) == 1 and "" not in shared:
-        return f"{shared.pop()}: {'; '.join(text for text, _ in parts)}"
-    return "; ".join(f"{text} {cases}".rstrip() for text, cases in parts)
+        return f"{shared.pop()}: {'; '.join([*(text for text, _ in parts), *models])}"
+    return "; ".join([*(f"{text} {cases}".rstrip() for text, cases in parts), *models])
+
+
+MAX_MODELS: Final = 3
+
+
+def _format_models(metrics: ReportMetrics, bold: str, write: Callable[[str], str]) -> Iterator[str]:
+    if metrics.models_before:
+        old, new = (
+            ", ".join(truncate.truncate_list([*map(write, each)], MAX_MODELS))
+            for each in (metrics.models_before, metrics.models)
+        )
+        yield f"{bold}model {old} \N{RIGHTWARDS ARROW} {new}{bold}"
 
 
 def has_notable_change(metrics: ReportMetrics) -> bool:
-    """Whether the latency, the tokens or the cost of the runs of both reports changed."""
+    """Whether the models, the latency, the tokens or the cost of both runs differ."""
+    if metrics.models_before:
+        return True
     now, before = metrics.common or _NOTHING, metrics.baseline or _NOTHING
     pairs = (
         (NOTABLE_SHARE, _find_latency(now, "p50"), _find_latency(before, "p50")),

@@ -169,7 +169,9 @@ class _Step(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.span.kind, self.span.name
+        """The kind and the name without the model, which may be another one than before."""
+        name, model = self.span.name, self.span.model
+        return self.span.kind, name.replace(model, "") if model else name
 
 
 def _list_steps(content: RunContent) -> defaultdict[int, list[_Step]]:
@@ -197,7 +199,10 @@ MAX_ALIGNED_PAIRS: Final = 40_000
 
 
 def _pair_steps(before: Sequence[_Step], now: Sequence[_Step]) -> Iterator[tuple[_Step, _Step]]:
-    """Pair steps of the same kind and name in order, those with the same request first."""
+    """Pair steps of the same kind and name in order, those with the same request first.
+
+    Model calls are also paired with those of another name.
+    """
     if [step.key for step in before] == [step.key for step in now]:
         yield from zip(before, now, strict=True)
         return
@@ -225,8 +230,8 @@ def _align_steps(
 
     def measure_likeness(then: _Step, step: _Step) -> int:
         if then.key != step.key:
-            return 0
-        return 3 if old.get(then.span.id) == new.get(step.span.id) else 1
+            return int(then.span.kind == step.span.kind == "model")
+        return 9 if old.get(then.span.id) == new.get(step.span.id) else 3
 
     yield from align(before, now, measure_likeness)
 

@@ -336,7 +336,11 @@ def render_counts(report: Report, counts: str, run_url: str) -> str:
     changes = format_change_line(report, baseline, bold="**", write=markdown_code)
     metrics = summarize_metrics(report)
     notable = has_notable_change(metrics)
-    amounts = format_metrics(metrics, bold="**").replace("$", r"\$") if notable else ""
+    amounts = (
+        format_metrics(metrics, bold="**", write_model=markdown_code).replace("$", r"\$")
+        if notable
+        else ""
+    )
     return "<br>\n".join(filter(None, (counts, changes, amounts))) + "\n\n"
 
 

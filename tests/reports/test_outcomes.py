@@ -149,6 +149,28 @@ def test_percentiles_and_sums_are_of_all_cases() -> None:
     assert metrics.models == ("small", "large")
 
 
+def test_models_are_named_if_the_baseline_has_others() -> None:
+    def run(model: str, spans: tuple[RunSpan, ...] = ()) -> RunContent:
+        step = ModelStep(model=model)
+        turn = TurnContent(user="x", answer="y", steps=(step,))
+        return RunContent(turns=(turn,), spans=spans, cost_usd=0.5)
+
+    own = _run(None).spans
+    same = _report((run("small"), run("small")), (run("new"), None))
+    # Spans of the baseline that were not kept are no other models.
+    unknown = _report((run("small", own), run("small")))
+    for report in (same, unknown):
+        assert format_metrics(summarize_metrics(report)).startswith("agent cost $")
+        assert "model" not in format_metrics(summarize_metrics(report))
+    changed = _report((run("large_`1`"), run("small")), (run("large_`1`"), run("tiny")))
+    changed = replace(changed, comparison=Comparison(baseline="b", evaluators=()))
+    metrics = summarize_metrics(changed)
+    assert format_metrics(metrics) == "agent cost $1 (unchanged); model small, tiny → large_`1`"
+    comment = text_of(CommentReport(), changed)
+    assert "**model `small`, `tiny` → <code>large&#95;&#96;1&#96;</code>**" in comment
+    assert "model `small`" in text_of(SummaryReport(), changed)
+
+
 def test_change_is_over_amounts_that_both_runs_recorded() -> None:
     report = _report(
         (_run(100, 10), _run(50)),

@@ -371,6 +371,22 @@ def test_inserted_step_does_not_shift_the_steps_after_it() -> None:
     assert [span.before_ms for span in shown.spans] == [2, 1]
 
 
+def test_calls_of_another_model_are_compared() -> None:
+    def with_model(run: RunContent, model: str) -> RunContent:
+        spans = (replace(each, model=model if each.kind == "model" else None) for each in run.spans)
+        return replace(run, spans=tuple(spans))
+
+    tool: tuple[SpanKind, str] = ("tool", "execute")
+    before = with_model(_timed_run(("model", "chat s-1", 1), (*tool, 2), anchors=(0,)), "s-1")
+    now = _timed_run(("model", "chat l-1", 9), (*tool, 9), ("model", "chat l-1", 9), anchors=(0,))
+    shown = add_baseline_durations(with_model(now, "l-1"), before)
+    assert [span.before_ms for span in shown.spans] == [1, 2, None]
+    # A client of another provider has a name of its own; other steps with one are different.
+    now = _timed_run(("model", "messages", 9), ("tool", "other", 9), anchors=(0,))
+    shown = add_baseline_durations(with_model(now, "l-1"), before)
+    assert [span.before_ms for span in shown.spans] == [1, None]
+
+
 def test_steps_of_a_very_long_turn_are_paired_by_their_order() -> None:
     spans: list[tuple[SpanKind, str, float]] = [("model", "chat", n) for n in range(300)]
     now, before = _timed_run(*spans, anchors=(0,)), _timed_run(*spans[:200], anchors=(0,))

@@ -60,7 +60,6 @@ function metaParts() {
   const cached = CASES.flatMap((each) => each.checks).filter((check) => check.cached).length;
   const page = DATA.run.pull_request_url;
   const request = pull ? `#${pull} ${title ?? ''}` : '';
-  const models = DATA.metrics?.models ?? [];
   const { now, before } = DATA.recorded ?? {};
   return [
     repository && make('b', repository),
@@ -74,10 +73,17 @@ function metaParts() {
     seconds
       ? make('span', `evaluators took ${milliseconds(seconds * 1000)}`, cached ? `, ${countOf(cached, 'check')} cached` : '')
       : null,
-    models.length ? make('span', `agent model ${models.slice(0, 3).join(', ')}`) : null,
+    modelsText() && make('span', `agent ${modelsText()}`),
     DATA.verdict.spending && make('span', DATA.verdict.spending),
     url && outside(url, 'Workflow run'),
   ];
+}
+
+/** "model small \u2192 large", without the first if the baseline has the same. */
+function modelsText() {
+  const { models = [], models_before: before = [] } = DATA.metrics ?? {};
+  const names = [before, models].filter(({ length }) => length).map((each) => each.slice(0, 3).join(', '));
+  return names.length ? `model ${names.join(' \u2192 ')}` : '';
 }
 
 /** How much earlier the baseline was recorded, from a minute on. */
@@ -190,7 +196,7 @@ function tilesView() {
     tile(
       run.priced_cases ? 'Agent cost by prices' : 'Agent cost',
       dollars(run.cost_usd),
-      change('usd', (each) => each.cost_usd, { format: dollars, least: 0.00005 }),
+      [change('usd', (each) => each.cost_usd, { format: dollars, least: 0.00005 }), metrics.models_before?.length ? make('div', modelsText()) : null],
     ),
   );
 }

@@ -271,6 +271,25 @@ def slower_steps_report() -> Report:
     return _compare_runs("by_air", result, now, replace(now, spans=spans), make_trend())
 
 
+def other_model_report() -> Report:
+    """A case that passes with another model than in the baseline, which cost less."""
+    before = make_run("There is no flight to Rome.", "Rome", cost_usd=0.1)
+    turns = (
+        replace(turn, steps=tuple(replace(step, model="large-1") for step in turn.steps))
+        for turn in before.turns
+    )
+    spans = (
+        replace(each, model="large-1", name=each.name.replace("small-1", "large-1"))
+        if each.kind == "model"
+        else each
+        for each in before.spans
+    )
+    now = replace(before, turns=tuple(turns), spans=tuple(spans), cost_usd=0.9)
+    return _compare_runs(
+        "by_air", make_result("passed", 1.0, case="by_air"), now, before, make_trend()
+    )
+
+
 def removed_report() -> Report:
     """Two cases that pass, of which the baseline has another evaluator that is removed now."""
     results = [make_result("passed", 1.0, case=name) for name in ("by_sea", "on_foot")]

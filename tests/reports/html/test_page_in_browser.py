@@ -44,6 +44,7 @@ from tests.reports.html.pages import (
     make_change,
     make_run,
     make_trend,
+    other_model_report,
     other_tool_report,
     page_of,
     recorded_report,
@@ -1069,6 +1070,14 @@ class TestCase:
             "360 ms up \u25b2 180 ms",
         ]
         assert page.run("document.querySelectorAll('.timeline summary i.ghost').length") == 2
+
+    def test_another_model_is_beside_the_cost_and_its_calls_are_compared(self, show: Show) -> None:
+        page = show(other_model_report())
+        assert page.texts(".tile dd.under")[-1].split("\n")[-1] == "model small-1 \u2192 large-1"
+        assert page.texts(".meta span")[-1] == "agent model small-1 \u2192 large-1"
+        page = show(other_model_report(), "#/case/by_air")
+        assert page.texts(".span .name")[-2:] == ["chat large-1"] * 2
+        assert "not in the baseline" not in " ".join(page.texts(".span .amounts"))
 
     def test_failed_tool_is_beside_its_result_in_the_baseline(self, show: Show) -> None:
         for reference in ("base", "both"):
