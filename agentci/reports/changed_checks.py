@@ -1,6 +1,5 @@
 """Checks that changed against the baseline: lost ones, lower scores and how many there are."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeAlias
@@ -39,7 +38,8 @@ class LostChecks(Struct, frozen=True, kw_only=True):
         status: the second part of it.
         reason: why they are skipped; empty for others.
         checks: their number.
-        without_case: how many of them are of cases that this run does not have.
+        is_without_cases: whether they are those of cases that this run does not have.
+        is_more: whether others of the evaluator are, so that these are not all.
         cases: ids.
         changed: those of them whose answer changed, if no earlier checks have them.
         difference: of the first of these that no failed check shows.
@@ -50,15 +50,16 @@ class LostChecks(Struct, frozen=True, kw_only=True):
     status: str
     reason: str
     checks: int
-    without_case: int
+    is_without_cases: bool
+    is_more: bool
     cases: tuple[str, ...]
     changed: tuple[str, ...]
     difference: RunDifference | None
 
     @property
-    def is_without_cases(self) -> bool:
-        """Whether this run has none of the cases."""
-        return self.without_case == self.checks
+    def amount(self) -> str:
+        """``2 checks``; beside those of removed cases, ``2 more checks``."""
+        return format_count(self.checks, "more check" if self.is_more else "check")
 
     def format_cases(self, write: Callable[[str], str]) -> str:
         """Format ``a, b``, or ``20 checks: a, b, c, d, e, … and 15 more``.
@@ -67,8 +68,8 @@ class LostChecks(Struct, frozen=True, kw_only=True):
             write: escapes the id of a case.
         """
         names = list_first_names(self.cases, write)
-        is_counted = self.checks == len(self.cases) <= MAX_NAMES
-        return names if is_counted else f"{format_count(self.checks, 'check')}: {names}"
+        is_counted = self.checks == len(self.cases) <= MAX_NAMES and not self.is_more
+        return names if is_counted else f"{self.amount}: {names}"
 
     def format_changed(self, write: Callable[[str], str]) -> str:
         """Format ``2 of these cases have a changed answer: a, b``, or of all; empty for none."""
@@ -108,7 +109,8 @@ def format_lost(
     [first, *others] = group
     if not others:
         return f"{write(first.evaluator)} {first.change}: {first.format_cases(write_case)}"
-    checks = format_count(sum(each.checks for each in group), "check")
+    noun = "more check" if first.is_more else "check"
+    checks = format_count(sum(each.checks for each in group), noun)
     if all(each.is_without_cases for each in group):
         cases = [*dict.fromkeys(case for each in group for case in each.cases)]
         names = list_first_names(cases, write_case)
@@ -157,8 +159,7 @@ def list_lost_checks(report: Report) -> Iterator[LostChecks]:
     gone = find_gone_configs(comparison)
     results = {make_check_key(each): each for each in report.results}
     present = {(each.config, each.case.id) for each in report.results}
-    groups: dict[tuple[str, str, str], list[CheckChange]] = {}
-    without_case: Counter[tuple[str, str, str]] = Counter()
+    groups: dict[tuple[str, str, str, bool], list[CheckChange]] = {}
     for compared in comparison.evaluators:
         name = format_evaluator(compared, comparison)
         if compared.config in gone:
@@ -169,15 +170,12 @@ def list_lost_checks(report: Report) -> Iterator[LostChecks]:
                 continue
             result = results.get((compared.config, compared.evaluator, change.case))
             reason = "" if result is None else format_headline(result)
-            key: tuple[str, str, str] = (name, change.status, reason)
-            groups.setdefault(key, []).append(change)
-            without_case[key] += (
-                compared.config not in gone and (compared.config, change.case) not in present
-            )
+            is_case = compared.config in gone or (compared.config, change.case) in present
+            groups.setdefault((name, change.status, reason, not is_case), []).append(change)
     changed = {
         each.summary.id: each for each in list_case_outcomes(report) if each.answer_changed is True
     }
-    for (evaluator, status, reason), changes in groups.items():
+    for (evaluator, status, reason, is_without), changes in groups.items():
         cases = tuple(dict.fromkeys(each.case for each in changes))
         found = [changed.pop(each) for each in cases if each in changed]
         # What a failed check shows is above already.
@@ -188,7 +186,8 @@ def list_lost_checks(report: Report) -> Iterator[LostChecks]:
             status=status,
             reason=reason,
             checks=len(changes),
-            without_case=without_case[evaluator, status, reason],
+            is_without_cases=is_without,
+            is_more=not is_without and (evaluator, status, reason, True) in groups,
             cases=cases,
             changed=tuple(each.summary.id for each in found),
             difference=None if unseen is None else _find_difference(report, unseen),

@@ -78,8 +78,7 @@ function statesOf({ state, checks, removed, isNew }) {
   const found = new Set([state, ...[...checks, ...removed].map(({ turned }) => turned)]);
   if (checks.some(({ status }) => status === 'errored')) found.add('error');
   if (isNew) found.add('new_case');
-  // A check that passed when the baseline was made fails there with the evaluators of this run.
-  if (state === 'new_failure' && !checks.some(({ turned }) => turned === state)) found.delete('still_failing');
+  if (found.has('new_failure')) found.delete('still_failing');
   found.delete('');
   if (found.size > 1) found.delete('same');
   return STATES.filter((each) => found.has(each));

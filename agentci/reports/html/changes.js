@@ -9,10 +9,11 @@ function changesView() {
   const firsts = CASES.filter(isFirst).sort(ORDERS.attention[1]);
   const byDrop = [...CASES].sort(ORDERS.drop[1]);
   const causes = DATA.causes ?? [];
-  const errors = HAS_BASELINE ? [] : firsts.filter(({ status }) => status === 'errored');
-  const known = firsts.filter((each) => !hasState('new_failure')(each) && ['error', 'still_failing'].some((state) => hasState(state)(each)));
+  const errored = firsts.filter(({ status }) => status === 'errored');
+  const errors = HAS_BASELINE ? [] : errored;
+  const known = [...(HAS_BASELINE ? errored : []), ...(DATA.known ?? []).map(([index, size]) => ({ ...CASES[index], state: 'still_failing', size }))];
   const rest = [
-    ...known.slice(0, MAX_LINES).map((each) => ({ ...each, state: hasState('error')(each) ? 'error' : 'still_failing' })),
+    ...known.slice(0, MAX_LINES),
     ...LOWER_OR_FIXED.flatMap((state) => byDrop.filter(hasState(state)).sort((a, b) => (b.state === state) - (a.state === state)).slice(0, 1).map((each) => ({ ...each, state }))),
   ];
   const cards = [
@@ -57,7 +58,7 @@ function listLost() {
   const rows = DATA.lost.checks.map(({ evaluator, change, reason, checks: amount, changed }) => ({
     label: STATE_LABELS.lost,
     name: evaluator,
-    text: [`${change} (${countOf(amount, 'check')})`, reason && `: ${reason}`, changed ? `; ${countOf(changed, 'case')} with a changed answer` : ''].join(''),
+    text: [`${change} (${amount})`, reason && `: ${reason}`, changed ? `; ${countOf(changed, 'case')} with a changed answer` : ''].join(''),
     href: COLUMNS.some((each) => each.name === evaluator) ? writeHash('/compare', { f: 'lost', e: evaluator }) : REMOVED_CASES,
   }));
   const { cases, case_checks: checks } = DATA.lost;
@@ -247,7 +248,7 @@ function restView(rest, more) {
   const row = (each) => {
     const ordered = [...problemsOf(each), ...each.checks];
     const check = ordered.find(({ turned }) => turned === each.state) ?? ordered[0];
-    const others = (LOWER_OR_FIXED.includes(each.state) ? CASES.filter(hasState(each.state)) : alike(each)).length - 1;
+    const others = (each.size ?? (LOWER_OR_FIXED.includes(each.state) ? CASES.filter(hasState(each.state)) : alike(each)).length) - 1;
     return make(
       'a',
       { href: others ? alikeHash(each) : caseHash(each, check) },
@@ -261,7 +262,7 @@ function restView(rest, more) {
     'div.card.rest',
     rest.map(row),
     ['error', 'still_failing'].map((state) => {
-      const amount = more.filter((each) => hasState('error')(each) === (state === 'error')).length;
+      const amount = more.filter((each) => each.state === state).length;
       return amount ? make('a', { href: writeHash('/', { f: FILTER_OF_STATE[state], group: 'cause' }) }, quiet(`${countOf(amount, 'more cause')} of ${state === 'error' ? 'errors' : 'cases that still fail'}`)) : null;
     }),
   );

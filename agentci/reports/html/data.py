@@ -212,7 +212,8 @@ class PageData:
             ],
             "reasons": [*self._reasons],
             "more_causes": [places[id(group[0])] for group in causes.new[MAX_CAUSES:]],
-            "lost": _describe_lost(causes.lost, report.comparison, self._removed),
+            "known": [[places[id(group[0])], len(group)] for group in causes.known],
+            "lost": _describe_lost(causes.lost, report.comparison),
             "recorded": self._recorded,
             "noise": [NOTABLE_SHARE, NOTABLE_SHARE_OF_SLOWEST],
             "metrics": to_builtins(summarize_metrics(report)),
@@ -556,26 +557,11 @@ def _describe_difference(difference: RunDifference | None) -> JsonObject | None:
     }
 
 
-def _list_gone_cases(
-    comparison: Comparison | None, removed: Mapping[tuple[str, str], list[list[Any]]]
-) -> frozenset[str]:
-    """List the cases that only the baseline has, without those of a config that is gone."""
-    gone = baseline_text.find_gone_configs(comparison) if comparison else ()
-    return frozenset(case for config, case in removed if config not in gone)
-
-
-def _describe_lost(
-    lost: Sequence[LostChecks],
-    comparison: Comparison | None,
-    removed: Mapping[tuple[str, str], list[list[Any]]],
-) -> JsonObject:
-    """Describe what is no longer evaluated: of removed cases together, of others by evaluator.
-
-    Args:
-        removed: checks of cases that only the baseline has, by config and case.
-    """
-    cases = _list_gone_cases(comparison, removed)
-    others = [each for each in lost if each.checks > each.without_case]
+def _describe_lost(lost: Sequence[LostChecks], comparison: Comparison | None) -> JsonObject:
+    """Describe what is no longer evaluated: of removed cases together, of others by evaluator."""
+    gone = [each for each in lost if each.is_without_cases]
+    cases = {case for each in gone for case in each.cases}
+    others = [each for each in lost if not each.is_without_cases]
     return {
         "cases": len(cases),
         # Of required evaluators, and of other cases.
@@ -585,13 +571,13 @@ def _describe_lost(
             if compared.required
             for each in compared.no_longer_evaluated
         ),
-        "case_checks": sum(each.without_case for each in lost),
+        "case_checks": sum(each.checks for each in gone),
         "checks": [
             {
                 "evaluator": each.evaluator,
                 "change": each.change,
                 "reason": each.reason,
-                "checks": each.checks - each.without_case,
+                "checks": each.amount,
                 "changed": len(each.changed),
             }
             for each in others[:MAX_CHANGES]

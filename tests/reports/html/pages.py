@@ -311,6 +311,17 @@ def removed_report() -> Report:
     return replace(compared(make_report(results), kept, trend), baseline=before)
 
 
+def still_failing_report() -> Report:
+    """Three cases that still fail for one reason, and one that also has a new failure."""
+    names = ("new", "still", "still_2", "still_3")
+    results = [make_result("failed", 0.0, case=name, evaluator="tone") for name in names]
+    before = {each.id: BaselineCheck(status="failed", score=0.0) for each in results}
+    newly = make_result("failed", 0.2, case="new")
+    before[newly.id] = BaselineCheck(status="passed", score=1.0)
+    trend = make_trend(newly_failing=(make_change("new", 1.0, 0.2, "failed"),))
+    return replace(compared(make_report([*results, newly]), trend), baseline=before)
+
+
 def other_tool_report() -> Report:
     """A case of one turn that fails, as the agent calls another tool than before."""
     good = make_run("There is no flight to Rome today.", "Rome")

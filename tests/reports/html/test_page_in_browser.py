@@ -51,6 +51,7 @@ from tests.reports.html.pages import (
     removed_report,
     retried_call_report,
     slower_steps_report,
+    still_failing_report,
     transcript_report,
     wide_report,
 )
@@ -563,6 +564,15 @@ class TestOverview:
         page.run("document.querySelector('.verdict .note a').click()")
         page.wait("document.querySelector('.remarks') !== null")
         assert page.texts(".remarks li b") == ["by_bus", "by_sledge"]
+
+    def test_numbers_of_still_failing_cases_lead_to_as_many(self, show: Show) -> None:
+        page = show(still_failing_report())
+        assert page.texts(".verdict .why a") == ["1 with new failures", "3 still failing"]
+        assert page.texts("[data-filter=still]") == ["Still failing 3"]
+        [row] = page.texts(".rest a")
+        assert row.split("\n")[:2] == ["Still failing", "still +2"]
+        page.run("document.querySelector('.rest a').click()")
+        page.wait("document.querySelectorAll('.matrix tr.row').length === 3")
 
     def test_card_shows_both_sides_of_another_tools_call(self, show: Show) -> None:
         page = show(other_tool_report())

