@@ -289,7 +289,7 @@ def _list_cause(cause: Cause, state: str, *, colour: bool) -> Iterator[str]:
         yield from _list_difference(difference, colour=colour, with_calls=with_calls)
     if others := cause.format_others(_cell, _line):
         yield f"  {others}"
-    if similar := cause.format_similar(_cell):
+    if similar := cause.format_similar(_cell, _cell):
         yield f"  {similar}"
 
 

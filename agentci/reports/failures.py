@@ -1,8 +1,9 @@
 """Causes of the failures of a run, for the comment, the summary and the terminal."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -61,13 +62,15 @@ class Cause(Struct, frozen=True, kw_only=True):
     """Cases that fail for the same reasons.
 
     Attributes:
-        case: the worst of them, which the other attributes describe.
+        case: the first of them, which the other attributes describe.
         others: ids of the first of the others, with the numbers in which they differ from it.
         more: the number of further others.
         more_note: the ranges of their numbers; empty if they are those of the first.
         is_known: whether more than the reasons of the failures is known.
         checks: its failed ones, required before advisory, the worst first.
         similar: ids of the cases with the same cause that fail with other values or answers.
+        also_failing: of these, the number that fail other evaluators, too, and their names, the
+            most frequent first.
         difference: what differs first; None if nothing does or if that is not known.
     """
 
@@ -78,6 +81,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     is_known: bool
     checks: tuple[FailedCheck, ...]
     similar: tuple[str, ...]
+    also_failing: tuple[int, tuple[str, ...]]
     difference: RunDifference | None
 
     @property
@@ -110,21 +114,35 @@ class Cause(Struct, frozen=True, kw_only=True):
         verb = "fails" if count == 1 else "fail"
         return f"{verb} {'in the same way' if self.is_known else 'for the same reason'}"
 
-    def format_similar(self, write: Callable[[str], str] | None = None) -> str:
+    def format_similar(
+        self,
+        write: Callable[[str], str] | None = None,
+        write_name: Callable[[str], str] = str,
+    ) -> str:
         """Format ``1 more case fails like this with other values or answers: a``, or nothing.
+
+        Of those that fail more: ``3 more cases fail like this, 2 of them also max_latency``.
 
         Args:
             write: escapes the id of a case; None for no ids, where the report has them elsewhere.
+            write_name: escapes the name of an evaluator.
         """
         if not self.similar:
             return ""
         count = len(self.similar)
         verb = "fails" if count == 1 else "fail"
         names = "" if write is None else f": {list_first_names(self.similar, write)}"
-        return (
-            f"{format_count(count, 'more case')} {verb} like this "
-            f"with other values or answers{names}"
-        )
+        more, evaluators = self.also_failing
+        start = f"{format_count(count, 'more case')} {verb} like this"
+        if not more:
+            return f"{start} with other values or answers{names}"
+        also = ", ".join(truncate.truncate_list([*map(write_name, evaluators)], MAX_EVALUATORS))
+        of = f", {more} of them also" if more < count else f" and also {verb}"
+        return f"{start}{of} {also}{names}"
+
+
+# Names of evaluators that similar cases also fail.
+MAX_EVALUATORS: Final = 3
 
 
 def _add_note(note: str, write: Callable[[str], str]) -> str:
@@ -137,7 +155,7 @@ class Causes(Struct, frozen=True, kw_only=True):
     Attributes:
         changes: of the checks that do not pass now.
         is_new: whether a failed check did not fail in the baseline.
-        new, known: cases by cause, the most first; in each, the worst case first.
+        new, known: cases by cause, the most first; in each, its representative first.
     """
 
     report: Report
@@ -148,14 +166,14 @@ class Causes(Struct, frozen=True, kw_only=True):
     lost: tuple[LostChecks, ...]
 
     def describe(self, group: Sequence[CaseOutcome], max_names: int = MAX_NAMES) -> Cause:
-        """Describe the worst case of a cause.
+        """Describe the first case of a cause.
 
         Args:
             max_names: of the other cases.
         """
         case = group[0]
         same = [each for each in group if each.variant == case.variant]
-        others = same[1:]
+        others, similar = same[1:], [each for each in group if each.variant != case.variant]
         failed = [each for each in case.problems if each.status == "failed"]
         reference: Reference = "baseline" if any(map(self.is_new, failed)) else "expected"
         difference = self._find_difference(case, reference)
@@ -183,7 +201,8 @@ class Causes(Struct, frozen=True, kw_only=True):
                     failed, key=lambda each: (not each.evaluator.required, not self.is_new(each))
                 )
             ),
-            similar=tuple(each.summary.id for each in group if each.variant != case.variant),
+            similar=tuple(each.summary.id for each in similar),
+            also_failing=_count_also_failing(case, similar),
             difference=difference,
         )
 
@@ -247,9 +266,7 @@ def _list_causes(key: IdentityKey[Report]) -> Causes:
 def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
     """Group cases by cause: required evaluators before advisory ones, then the most cases first.
 
-    Of groups of the same size, the one with the most failures comes first, then the worst. In a
-    group, of cases with equal scores the one with the largest number that its user did not give
-    comes first.
+    Of groups of the same size, the one with the most failures comes first, then the worst.
     """
     groups: dict[int | None, list[CaseOutcome]] = {}
     for each in outcomes:
@@ -270,15 +287,57 @@ def _join_questions(case: CaseOutcome) -> str:
 
 
 def _sort_group(group: list[CaseOutcome]) -> list[CaseOutcome]:
-    """Sort cases of one cause: its variant with the most cases first, in each the worst case."""
+    """Sort cases of one cause by variant.
+
+    The first case represents the cause in all reports: one with a baseline, and with nothing that
+    others of the group lack. Of these, variants with more cases come first, then the worst case,
+    then the one with the largest number that its user did not give.
+    """
+    facts = [_list_facts(each) for each in group]
+    shared = frozenset.intersection(*facts)
+    extra = {id(each): len(own - shared) for each, own in zip(group, facts, strict=True)}
     variants: dict[int | None, list[CaseOutcome]] = {}
     for each in group:
         variants.setdefault(each.variant, []).append(each)
-    ranked: list[tuple[tuple[int, tuple[bool, bool, float], float], CaseOutcome]] = []
+    ranked: list[list[tuple[_CaseRank, CaseOutcome]]] = []
     for same in variants.values():
         largest = find_largest([each.numbers for each in same], [*map(_join_questions, same)])
-        ranked += (
-            ((-len(same), rank_problem(each.problems[0]), -number), each)
+        own: list[tuple[_CaseRank, CaseOutcome]] = [
+            (
+                (
+                    each.answer_changed is None,
+                    extra[id(each)],
+                    -len(same),
+                    rank_problem(each.problems[0]),
+                    -number,
+                ),
+                each,
+            )
             for each, number in zip(same, largest, strict=True)
-        )
-    return [case for _, case in sorted(ranked, key=lambda each: each[0])]
+        ]
+        ranked.append(sorted(own, key=lambda each: each[0]))
+    ranked.sort(key=lambda own: own[0][0])
+    return [case for own in ranked for _, case in own]
+
+
+_CaseRank: TypeAlias = tuple[bool, int, int, tuple[bool, bool, float], float]
+
+
+def _list_facts(case: CaseOutcome) -> frozenset[tuple[str, ...]]:
+    """List what reports show of a case: its problems, and what differs from the baseline."""
+    facts = {(each.config, each.evaluator.name, each.status) for each in case.problems}
+    others = [("answer",)] * bool(case.answer_changed)
+    return frozenset([*facts, *others, *(("tool", name) for name in case.failing_tools)])
+
+
+def _count_also_failing(
+    case: CaseOutcome, similar: Sequence[CaseOutcome]
+) -> tuple[int, tuple[str, ...]]:
+    own = _list_failing(case)
+    found = [names for each in similar if (names := _list_failing(each) - own)]
+    counted = Counter(name for names in found for name in sorted(names))
+    return len(found), tuple(name for name, _ in counted.most_common())
+
+
+def _list_failing(case: CaseOutcome) -> set[str]:
+    return {each.evaluator.name for each in case.results if each.status == "failed"}

@@ -543,7 +543,9 @@ def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout)
         lambda case: format_case_link(case, report_url), markdown_code
     ):
         lines.append(f"- {others}\n")
-    if similar := cause.format_similar(lambda case: format_case_link(case, report_url)):
+    if similar := cause.format_similar(
+        lambda case: format_case_link(case, report_url), markdown_code
+    ):
         lines.append(f"- {similar}\n")
     return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference, layout.parts)}"
 

@@ -26,6 +26,7 @@ from agentci.reports.groups_and_totals import group_by_reason
 from agentci.reports.outcomes import list_case_outcomes
 from agentci.reports.run_content import encode_content
 from tests.helpers.reports import Chunks, annotated, make_report, make_result, text_of
+from tests.reports.html.pages import data_of
 
 FIXED = "the answer is wrong"
 
@@ -490,6 +491,32 @@ def test_cases_of_one_cause_with_other_answers_are_named() -> None:
     ]
     line = "- 2 more cases fail like this with other values or answers: `c1`, `c2`\n"
     assert line in text_of(CommentReport(), report)
+
+
+def test_cause_is_represented_by_a_case_with_nothing_else_and_names_what_others_also_fail() -> None:
+    baseline = BaselineTurn(answer=PARCEL, calls=())
+    known = [_case(_turn("Gone.", PARCEL, baseline=baseline)) for _ in range(5)]
+    cases = [_case(_turn("Gone.", PARCEL)), *known]
+    report = _report(*cases)
+    # c1 and c2 are slower, too; c3 answers otherwise, and has no smaller score than c4 and c5.
+    slow = [
+        replace(
+            make_result("failed", 0.0, case=each.case.id, evaluator="max_latency"), case=each.case
+        )
+        for each in report.results[1:3]
+    ]
+    report = replace(report, results=(*report.results, *slow))
+    causes = list_causes(report)
+    [group] = causes.new
+    assert group[0].summary.id == "c3"
+    assert causes.describe(group).format_similar(str) == (
+        "2 more cases fail like this and also fail max_latency: c1, c2"
+    )
+    assert "and also fail `max_latency`: `c1`, `c2`" in text_of(CommentReport(), report)
+    [cause] = data_of(report)["causes"]
+    ranked = sorted(data_of(report)["cases"], key=lambda each: each.get("rank", 0))
+    assert [each["id"] for each in ranked] == [each.summary.id for each in group]
+    assert cause["cases"][0] == 3
 
 
 def _refund_product(product: str, number: int, *, calls: str = "refund") -> tuple[Any, ...]:

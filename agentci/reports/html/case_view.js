@@ -28,9 +28,9 @@ function caseView(id, params) {
 }
 
 /** The chosen reference: by default the baseline if the case changed, else what is expected. */
-function chooseReference({ states, answer_changed: changed }, references, params) {
+function chooseReference({ states, checks, answer_changed: changed }, references, params) {
   const [first] = Object.keys(references);
-  const isChanged = states.some((state) => state === 'new_failure' || LOWER_OR_FIXED.includes(state)) || (changed && !states.includes('still_failing'));
+  const isChanged = states.some((state) => state === 'new_failure' || LOWER_OR_FIXED.includes(state)) || checks.some(({ turned }) => turned === 'error') || (changed && !states.includes('still_failing'));
   const usual = isChanged && references.base ? 'base' : first;
   return Object.hasOwn(references, params.with ?? '') ? params.with : usual;
 }
@@ -134,7 +134,7 @@ const MIN_FOLDED_TURNS = 3;
 
 /** Whether a turn is as in the baseline, or without one as expected, and of a failed case also its calls. */
 function isAsBefore(turn, isFailed) {
-  if (turn.missing || (turn.baseline !== 'same' && turn.baseline !== undefined)) return false;
+  if (turn.missing || (turn.baseline !== 'same' && turn.baseline !== undefined) || hasOtherResults(turn)) return false;
   const expected = turn.expected_calls && compareCalls(turn.expected_calls, turn.calls ?? []).rows;
   const isExpected = expected && !expected.some(({ mark }) => mark);
   if (turn.baseline === undefined) return isExpected && turn.expected_answer === turn.answer;
@@ -223,8 +223,10 @@ function callsCard(each) {
 
 function caseFacts(each, content) {
   const { amounts, before = {} } = each;
+  const { turns = [] } = content.run;
+  const missing = turns.filter((turn) => turn.missing).length;
   const changed = (name, format, least) =>
-    amounts[name] === undefined ? '' : [format(amounts[name]), ' ', before[name] === undefined ? null : delta(amounts[name] - before[name], { format, good: -1, least })];
+    amounts[name] === undefined ? '' : [format(amounts[name]), ' ', amountDelta(amounts[name], before[name], format, least)];
   return make(
     'div.card',
     factsOf({
@@ -234,9 +236,7 @@ function caseFacts(each, content) {
       Latency: changed('ms', milliseconds, 50),
       Tokens: changed('tokens', count, 1),
       Cost: changed('usd', dollars, 0.00005),
-      Turns: (content.run.turns ?? []).some((turn) => turn.missing)
-        ? `${(content.run.turns ?? []).filter((turn) => !turn.missing).length} of ${content.run.turns.length}; totals are not compared`
-        : '',
+      Turns: missing ? `${turns.length - missing} of ${turns.length}${each.before ? '' : '; totals are not compared'}` : '',
     }),
     content.warnings && list(content.warnings, 'warnings'),
   );

@@ -84,6 +84,7 @@ function lostNotes(most) {
   ];
 }
 
+const hasOtherResults = ({ baseline_results: results = [] }) => results.some((each) => each !== 'same');
 const isAnswerChanged = (turn) => turn.baseline && turn.baseline !== 'same' && (turn.baseline.answer ?? null) !== turn.answer;
 
 function noBaselineText() {
@@ -159,7 +160,7 @@ function reasonView({ short, reason, evaluator }, run, first) {
 function firstDifference({ missing, calls, answer, more }, run) {
   const rows = missing ? [['Turns', missing]] : [];
   const { turns } = run;
-  if (turns.every((turn) => turn.missing || turn.baseline === 'same')) rows.push(['Baseline', 'the same calls and answers']);
+  if (turns.every((turn) => turn.missing || turn.baseline === 'same')) rows.push(['Baseline', `the same calls and answers${turns.some(hasOtherResults) ? '; other tool results' : ''}`]);
   const of = (number) => (turns.length > 1 ? ` (turn ${number})` : '');
   for (const [number, reference, places] of calls ?? []) {
     const turn = turns[number - 1];

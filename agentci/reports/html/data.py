@@ -145,8 +145,10 @@ class PageData:
         # The texts around the numbers of reasons, in the order of their first check.
         self._reasons: dict[tuple[str, ...], int] = {}
         self._calls_changed: list[bool] = []
+        self._results_changed: list[bool] = []
         self._recorded: dict[str, int] = {}
         self._removed = _group_removed(report.comparison)
+        self._ranks: dict[int, int] = {}
 
     def render_blocks(self) -> Iterator[Markup]:
         """Yield a script element per block of cases."""
@@ -156,6 +158,7 @@ class PageData:
             content, before = load_content(self._report, outcome.results)
             is_known = before is not None and {content.level, before.level} <= {*KEPT_LEVELS}
             self._calls_changed.append(is_known and any(map(_has_other_calls, content.turns)))
+            self._results_changed.append(any(map(_has_other_results, content.turns)))
             self._find_start("now", content)
             if before is not None:
                 self._find_start("before", before)
@@ -194,6 +197,11 @@ class PageData:
         causes = list_causes(report)
         places = {id(outcome): place for place, outcome in enumerate(outcomes)}
         new = {id(each) for group in causes.new for each in group}
+        self._ranks = {
+            id(each): rank
+            for group in (*causes.new, *causes.known)
+            for rank, each in enumerate(group)
+        }
         yield from json_text.format_array(
             json_text.dumps_for_html(
                 self._make_case(outcome, place, numbers, is_new=id(outcome) in new)
@@ -246,6 +254,7 @@ class PageData:
                     "answer_changed": outcome.answer_changed,
                     "tools": outcome.failing_tools,
                     "calls_changed": self._calls_changed[place],
+                    "results_changed": self._results_changed[place],
                     "not_compared": outcome.answer_changed is None
                     and state not in (None, "new_case"),
                     "removed": [
@@ -254,6 +263,8 @@ class PageData:
                         for check in self._removed.pop((config, case.id), ())
                     ],
                     "cluster": outcome.cluster,
+                    # Among the cases of its cause; the first represents them.
+                    "rank": self._ranks.get(id(outcome)) or None,
                     "amounts": _make_amounts(outcome.amounts),
                     "before": outcome.before and _make_amounts(outcome.before),
                 }
@@ -359,6 +370,11 @@ def _has_other_calls(turn: TurnContent) -> bool:
     return [(each.name, each.arguments) for each in turn.calls] != [
         (each.name, each.arguments) for each in before.calls
     ]
+
+
+def _has_other_results(turn: TurnContent) -> bool:
+    """Whether a tool returned something else for the same calls as in the baseline."""
+    return turn.baseline == "same" and any(each != "same" for each in turn.baseline_results)
 
 
 def _group_removed(comparison: Comparison | None) -> dict[tuple[str, str], list[list[Any]]]:

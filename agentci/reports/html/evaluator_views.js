@@ -3,8 +3,6 @@
 const BINS = 10;
 const MAX_CHANGED = 50;
 const MAX_PRINTED = 500;
-// Of one case, a smaller change of an amount has no colour.
-const NOTICED = 0.25;
 const isScored = (status) => status === 'passed' || status === 'failed';
 
 function evaluatorsView() {
@@ -115,7 +113,7 @@ function compareView() {
     make('div.head', title, make('code', baselineName()), make('span.why', changesText().map((each) => [each, ' ']))),
     make('div.card.lost', lostNotes(Infinity)),
     make('div.card.folds',
-    rows.length ? make('details.fold', { open: isPrinted || !CASES.some(isWorse) }, make('summary', 'Scores by evaluator: ', outcomesOf(columns)), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
+    rows.length ? make('details.fold', { open: isPrinted || !isNarrow.matches }, make('summary', 'Scores by evaluator: ', outcomesOf(columns)), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
     make(
       'details.fold.classes',
       { open: isPrinted },
@@ -207,13 +205,15 @@ function comparedAmounts({ amounts, before = {} }) {
   return shownAmounts().map(([, label, name, format, least]) => {
     const [now, old] = [amounts[name], before[name]];
     if (now === undefined) return null;
-    const change = old === undefined ? null : delta(now - old, { format, good: isNoise(now, old, NOTICED) ? 0 : -1, least });
+    const change = amountDelta(now, old, format, least);
     return make('span.num', quiet(`${label} `), change ? [`${format(old)} \u2192 `, make('b', format(now)), ' ', change] : format(now));
   });
 }
 
-function comparedScores({ checks, removed }) {
-  const isOther = ({ turned, change }) => turned || Math.abs(change ?? 0) >= MIN_CHANGE;
+/** The checks of a case that changed, as far as they changed alike in all cases of its group. */
+function comparedScores({ checks, removed }, group) {
+  const isAlike = ({ column, turned, change }) => (other) => other.column === column && other.turned === turned && Math.sign(other.change) === Math.sign(change);
+  const isOther = (check) => (check.turned || Math.abs(check.change ?? 0) >= MIN_CHANGE) && group.every((each) => [...each.checks, ...each.removed].some(isAlike(check)));
   const shown = [...new Set([...problemsOf({ checks }), ...checks, ...removed])].filter(isOther);
   return shown.length ? list(shown.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]), 'scores') : null;
 }
@@ -233,12 +233,12 @@ function groupAlike(cases, { sort }) {
     const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
     return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
   };
-  return [...Map.groupBy(cases, keyOf).values()].sort((a, b) => rank(a[0]) - rank(b[0]) || b.length - a.length);
+  return [...Map.groupBy(cases, keyOf).values()].map((each) => each.sort(byRank)).sort((a, b) => rank(a[0]) - rank(b[0]) || b.length - a.length);
 }
 
 /** The first of the cases of a group; the others follow when they are wanted. */
 function comparedCases([first, ...others]) {
-  const box = comparedCase(first, others.length + 1);
+  const box = comparedCase(first, [first, ...others]);
   if (!others.length) return box;
   if (isPrinted) return [box, ...others.map((each) => comparedCase(each))];
   const open = ({ currentTarget: button }) => {
@@ -249,12 +249,15 @@ function comparedCases([first, ...others]) {
   return box;
 }
 
-function comparedCase(each, amount) {
+/** A case with what changed, or for a group with what changed in all of its cases. */
+function comparedCase(each, group = [each]) {
   const isOther = each.answer_changed || each.calls_changed;
-  const turns = isOther ? contentOf(each).run.turns : [];
+  const turnsWith = (name) => (group.every((other) => other[name]) ? contentOf(each).run.turns : []);
+  const turns = turnsWith('answer_changed');
   const changed = turns.filter(isAnswerChanged);
+  const calls = comparedCalls(turnsWith('calls_changed'));
   const isNew = each.checks.every(({ before }) => !before);
-  const alike = isNew ? 'not in the baseline' : each.not_compared ? 'answer and calls not compared: their content is not stored' : 'same answer and calls';
+  const alike = isNew ? 'not in the baseline' : each.not_compared ? 'answer and calls not compared: their content is not stored' : isOther ? group.length > 1 && !calls && !changed.length && 'answer or calls changed in some of them' : `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
   return make(
     'section.card.turn.beside',
     { 'aria-label': each.id },
@@ -264,13 +267,13 @@ function comparedCase(each, amount) {
       make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, make('b', each.id)),
       each.states.map((state) => statePill(state, 'passed')),
       toolPill(each),
-      amount > 1 && pill('note', `${count(amount)} cases`),
+      group.length > 1 && pill('note', `${count(group.length)} cases`),
       make('span.sub', each.question === each.id ? '' : each.question),
-      isOther ? null : make('span', alike),
+      alike && make('span', alike),
       make('span.end', comparedAmounts(each)),
     ),
-    comparedScores(each),
-    comparedCalls(turns),
+    comparedScores(each, group),
+    calls,
     changed.map((turn) => [
       turns.length > 1 && make('p.ask', `Turn ${turns.indexOf(turn) + 1}: ${turn.user.slice(0, 300)}`),
       make('div.answer', answerView(turn, baselineOf(turn), 'base')),

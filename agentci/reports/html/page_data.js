@@ -4,8 +4,10 @@ const DATA = JSON.parse(document.getElementById('data').textContent);
 const { cases: CASES, columns: COLUMNS } = joinCases({ evaluators: [], ...DATA });
 const CONFIGS = [...new Set(CASES.flatMap((each) => each.checks.map((check) => check.evaluator.config)))];
 const HAS_BASELINE = CASES.some((each) => each.state);
+// Of each cause, the case that represents it in all reports comes first.
+const byRank = ({ rank: a = 0 }, { rank: b = 0 }) => a - b;
 const CLUSTERS = Map.groupBy(
-  CASES.filter((each) => each.cluster !== undefined),
+  CASES.filter((each) => each.cluster !== undefined).sort(byRank),
   (each) => each.cluster,
 );
 const blocks = new Map();

@@ -51,6 +51,19 @@ function delta(change, { format = (value) => number(value, 2), good = 1, least =
   );
 }
 
+// Of one case, a smaller change of an amount has no colour.
+const NOTICED = 0.25;
+
+/** Whether two runs of the same agent may differ as much. */
+function isNoise(now, before, share) {
+  return Math.abs(now - before) < share * before;
+}
+
+/** How an amount of a case, a turn or a step changed, if that is known. */
+function amountDelta(now, before, format = milliseconds, least = 50) {
+  return before === undefined ? null : delta(now - before, { format, good: isNoise(now, before, NOTICED) ? 0 : -1, least });
+}
+
 /** A bar with the share of each status. */
 function shareBar(totals) {
   const shown = ['passed', 'failed', 'errored', 'skipped'].filter((status) => totals[status]);

@@ -102,7 +102,7 @@ function spanRow({ name, kind, ms, before_ms: before, tokens, model, error, isNe
   const row = [
     make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, label, error && make('b.worse', ' failed')),
     make('span.track', { 'aria-hidden': 'true' }, before === undefined ? null : bar('ghost', before), bar(kind, ms)),
-    make('span.amounts', tokens ? quiet(`${count(tokens.input)} in, ${count(tokens.output)} out \u00b7 `) : null, milliseconds(ms), ' ', before === undefined ? isNew && quiet('not in the baseline') : delta(ms - before, { format: milliseconds, good: -1, least: 50 })),
+    make('span.amounts', tokens ? quiet(`${count(tokens.input)} in, ${count(tokens.output)} out \u00b7 `) : null, milliseconds(ms), ' ', before === undefined ? isNew && quiet('not in the baseline') : amountDelta(ms, before)),
   ];
   const known = parts.filter(([, value]) => value !== undefined && value !== null && value !== '');
   if (!known.length) return make('div.span', row);

@@ -84,7 +84,7 @@ function turnView(turn, index, { reference, scores, isFailed, findings }) {
       turn.missing && pill('failed', 'Missing in this run'),
       latency === undefined
         ? null
-        : make('span', milliseconds(latency), ' ', base?.latency_ms === undefined ? null : delta(latency - base.latency_ms, { format: milliseconds, good: -1, least: 50 })),
+        : make('span', milliseconds(latency), ' ', amountDelta(latency, base?.latency_ms)),
       scores,
       tokens && make('span.end', `${count(tokens.input)} tokens in, ${count(tokens.output)} out`),
     ),
@@ -149,16 +149,16 @@ function hiddenNote(hidden) {
 /** Expected calls, those of this run, and those of the baseline in three columns, a call a row. */
 function bothReferences(wanted, old, isFailed) {
   const places = Array.from({ length: Math.max(wanted.length, old.length) }, (_, at) => at);
-  const none = quiet('\u2013');
+  const none = () => make('div.call.none', quiet('\u2013'));
   const single = (row, side, isBaseline) => {
-    if (!row) return make('div.call.none', none.cloneNode(true));
-    return make('div.call', { class: callClass(row, isFailed && !isBaseline) }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row, isBaseline)) : null, oldResult(row));
+    if (!row?.expected) return none();
+    return make('div.call', { class: callClass(isBaseline || row.mark ? row : {}, isFailed && !isBaseline) }, make('code', callText(row, false, side)), row.mark ? make('span.mark', callWord(row, isBaseline)) : null, oldResult(row));
   };
   const cells = places.flatMap((at) => {
     const [mine, theirs] = [wanted[at] ?? {}, old[at] ?? {}];
     const gaps = Array.from({ length: Math.max(mine.gone?.length ?? 0, theirs.gone?.length ?? 0) }, (_, index) => [
       single(mine.gone?.[index], '-'),
-      make('div.call.none', none.cloneNode(true)),
+      none(),
       single(theirs.gone?.[index], '-', true),
     ]);
     const row = mine.row ?? theirs.row;
@@ -166,9 +166,9 @@ function bothReferences(wanted, old, isFailed) {
     return [
       ...gaps,
       [
-        mine.row?.expected ? single(mine.row, '-') : single(null),
+        single(mine.row, '-'),
         callRow(row, { isCompared: true, side: '+', isFailed, isBaseline: !mine.row }, mine.row),
-        theirs.row?.expected ? single(theirs.row, '-', true) : single(null),
+        single(theirs.row, '-', true),
       ],
     ];
   });
@@ -196,7 +196,10 @@ function callClass({ mark, findings }, isFailed) {
 function callRow(row, { isCompared, isFailed, isBaseline, side = null }, { mark: failed, findings } = row) {
   const { mark, actual, expected } = row;
   const isNewly = actual?.failed && expected?.old && !expected.old.failed;
-  const word = isCompared && (mark || !isNewly) ? callWord(row, isBaseline) : '';
+  const old = oldResult(row);
+  const own = old && !mark ? 'Tool result differs' : callWord(row, isBaseline);
+  // A failed call does not "match", although it is as expected.
+  const word = isCompared && (mark || !actual?.failed || (!isNewly && isBaseline)) ? own : '';
   const state = actual?.failed ? `! The tool failed${isNewly ? ', unlike in the baseline' : ''}` : '';
   const result = actual?.result;
   const text = actual && resultText(actual);
@@ -206,7 +209,7 @@ function callRow(row, { isCompared, isFailed, isBaseline, side = null }, { mark:
     make('div', make('code', callText(row, false, side)), make('span.mark', dotted(state, isBaseline && findings && FAILED_WORDS[failed], word, actual?.ms === undefined ? '' : milliseconds(actual.ms)))),
     findings && list(findings, 'misses'),
     actual && result !== undefined && make('div.result', folded([unseen('result '), '\u2192 ', make('code', text)], text.length)),
-    oldResult(row),
+    old,
   );
 }
 

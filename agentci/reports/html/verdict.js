@@ -134,11 +134,6 @@ function passRate(statuses) {
   return passed + failed ? passed / (passed + failed) : null;
 }
 
-/** Whether two runs of the same agent may differ as much. */
-function isNoise(now, before, share) {
-  return Math.abs(now - before) < share * before;
-}
-
 function tilesView() {
   const { metrics, verdict } = DATA;
   const checks = CASES.flatMap((each) => each.checks);

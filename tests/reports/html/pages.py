@@ -290,6 +290,30 @@ def other_model_report() -> Report:
     )
 
 
+def other_result_report(
+    status: Status = "errored", result: Any = None, tokens: int = 905, **given: Any
+) -> Report:
+    """A case with the calls and answers of the baseline, whose tool returned something else.
+
+    Args:
+        status: of its check.
+        result: of the tool.
+        tokens: of the run, whose baseline has 900.
+        given: of the result of its check.
+    """
+    before = make_run("There is no flight to Rome today.", "Rome")
+    [first, second] = before.turns
+    call = replace(first.calls[0], result=result)
+    now = replace(
+        before,
+        turns=(replace(first, calls=(call,)), second),
+        tokens=TokenTotals(input=tokens, output=30),
+    )
+    score = None if status == "errored" else 0.0
+    own = make_result(status, score, case="by_air", **given)
+    return _compare_runs("by_air", own, now, before, make_trend())
+
+
 def removed_report() -> Report:
     """Two cases that pass, of which the baseline has another evaluator that is removed now."""
     results = [make_result("passed", 1.0, case=name) for name in ("by_sea", "on_foot")]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from agentci.model.result import (
     BaselineCheck,
     CallContent,
     CallPayload,
+    CheckResult,
     EvaluatorCalls,
     Report,
     RunContent,
@@ -45,6 +46,7 @@ from tests.reports.html.pages import (
     make_run,
     make_trend,
     other_model_report,
+    other_result_report,
     other_tool_report,
     page_of,
     recorded_report,
@@ -927,6 +929,12 @@ class TestOverview:
         assert len(_rows(page)) < 100
         assert page.run("document.documentElement.dataset.theme") == "dark"
 
+    def test_printed_reason_is_apart_from_the_name_of_its_evaluator(self, show: Show) -> None:
+        page = show(conversation_report())
+        page.look(media="print")
+        reason = page.texts(".change li > span:nth-child(2)")[0]
+        assert reason == "response_quality turn 1: the wrong city"
+
     def test_without_a_choice_cases_that_passed_are_not_printed(self, show: Show) -> None:
         page = show(long_report(300))
         page.run("dispatchEvent(new Event('beforeprint'))")
@@ -1088,6 +1096,37 @@ class TestCase:
         page = show(other_model_report(), "#/case/by_air")
         assert page.texts(".span .name")[-2:] == ["chat large-1"] * 2
         assert "not in the baseline" not in " ".join(page.texts(".span .amounts"))
+
+    def test_other_result_of_a_tool_is_no_unchanged_call(self, show: Show) -> None:
+        report = other_result_report(reason="exit code 3")
+        page = show(report, "#/compare?f=all")
+        assert "same answer and calls; other tool results" in page.texts(".beside header")[0]
+        page = show(report, "#/case/by_air")
+        assert page.texts(".chip[aria-pressed=true]") == ["Baseline"]
+        assert page.texts(".call .mark") == ["Tool result differs \u00b7 40 ms"]
+        assert page.texts(".result.old") == ['Baseline \u2192 {"flights": []}']
+
+    def test_small_changes_of_amounts_have_no_colour_and_are_compared(self, show: Show) -> None:
+        page = show(other_result_report(), "#/case/by_air")
+        facts = [" ".join(each.split()) for each in page.texts(".facts dd")]
+        assert "935 up \u25b2 5" in facts
+        # The baseline lacks the same turn, so that the totals are of the same turns.
+        assert "1 of 2" in facts
+        assert page.texts(".facts .worse") == []
+        page = show(other_result_report(tokens=1800), "#/case/by_air")
+        assert page.texts(".facts .worse") != []
+
+    def test_expected_call_is_as_expected_although_the_tool_failed(self, show: Show) -> None:
+        report = other_result_report(
+            "failed", {"error": "timed out"}, misses=["turn 1: `find_flight` failed"]
+        )
+        page = show(report, "#/case/by_air?with=both")
+        looks = page.run("[...document.querySelectorAll('.call')].map((each) => each.className)")
+        assert looks == ["call equal good", "call equal bad error", "call equal"]
+        assert page.texts(".call .mark") == ["! The tool failed \u00b7 40 ms"]
+        page = show(report, "#/case/by_air?with=expected")
+        assert page.texts(".call .mark")[0].startswith("! The tool failed")
+        assert "Matches" not in page.texts(".call .mark")[0]
 
     def test_failed_tool_is_beside_its_result_in_the_baseline(self, show: Show) -> None:
         for reference in ("base", "both"):
@@ -1445,6 +1484,7 @@ class TestOtherViews:
             "Baseline\nThere is no flight to Rome.",
             "This run\nSorry, no.",
         ]
+        assert page.run("document.querySelector('.folds details').open")
         [more] = page.texts(".beside .btn")
         assert more == "Show 1 more case of this group"
         page.run("document.querySelector('.beside .btn').click()")
@@ -1476,6 +1516,21 @@ class TestOtherViews:
         page.run("for (const each of document.querySelectorAll('.beside .btn')) each.click()")
         names = page.texts(".beside header > a")
         assert len(names) == len({*names}) == 17
+
+    def test_group_shows_only_what_all_of_its_cases_share(self, show: Show) -> None:
+        rows = [("price", "failed", 0.2, 1.0), ("tone", "passed", 0.8, 1.0)]
+        rows += [("price", "failed", 0.2, 1.0), ("style", "passed", 0.8, 1.0)]
+        results, before = list[CheckResult](), dict[str, BaselineCheck]()
+        for number, (name, status, score, old) in enumerate(rows):
+            result = make_result(
+                cast("Status", status), score, case=f"c{number // 2}", evaluator=name
+            )
+            results.append(replace(result, id=f"{number:016x}"))
+            before[results[-1].id] = BaselineCheck(status="passed", score=old)
+        page = show(replace(compared(make_report(results)), baseline=before), "#/compare")
+        assert page.texts(".beside .pill")[-1] == "2 cases"
+        [shown] = page.texts(".beside .scores li")
+        assert "price" in shown
 
     def test_all_compared_cases_are_printed(self, show: Show) -> None:
         page = show(self._refunds((2, 12, 3)), "#/compare")
