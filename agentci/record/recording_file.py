@@ -63,6 +63,7 @@ class EarlierRecording:
         read = [_read_line(line) for line in lines]
         self._cases = [each.cases for each in read]
         self._have_runs = [each.has_runs for each in read]
+        self._incomplete = [bool(each.incomplete) for each in read]
         self.has_complete_runs = any(each.is_complete for each in read)
         self.has_incomplete_runs = any(each.incomplete for each in read)
         self.is_note = any(each.incomplete.startswith(NOT_RECORDED) for each in read)
@@ -83,6 +84,11 @@ class EarlierRecording:
     def list_cases(self) -> list[str]:
         """Return the ids of its cases."""
         return sorted(frozenset().union(*self._cases))
+
+    def list_incomplete_cases(self) -> list[str]:
+        """Return the ids of cases with a run that cannot be evaluated."""
+        pairs = zip(self._cases, self._incomplete, strict=True)
+        return sorted({case for cases, is_incomplete in pairs if is_incomplete for case in cases})
 
     def list_runs(self) -> list[str]:
         """Return the lines with runs."""

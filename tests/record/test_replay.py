@@ -449,6 +449,24 @@ def test_invalid_input_leaves_the_recording_and_an_earlier_failure(
     assert find_statuses(gated)[1]["a"] == "passed"
 
 
+def test_replay_of_a_case_whose_last_recording_failed_is_a_warning(
+    gated: Path, model: MockModel
+) -> None:
+    failing = gated / "failing.py"
+    failing.write_text(
+        "import os, runpy, sys\n"
+        "if os.environ['AGENTCI_INPUT'] == 'First': sys.exit('no settings')\n"
+        f"runpy.run_path({str(AGENT)!r}, run_name='__main__')\n"
+    )
+    assert record(gated, model, "chat", options=OPTIONS, program=failing).code == 3
+    assert find_statuses(gated) == (3, {"a": "errored", "b": "passed"})
+    message = "the recording of 1 case (a) failed; the replay has an earlier one's responses"
+    for warned in (True, False):
+        ran = replay(gated, "chat", options=OPTIONS)
+        assert (ran.code, message in ran.err) == (0, warned)
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
+
+
 @pytest.mark.parametrize("options", [(), ("--replay",)])
 def test_command_that_cannot_be_started_fails_the_gate_until_a_recording_succeeds(
     gated: Path, options: tuple[str, ...]

@@ -119,6 +119,7 @@ MORE_HINT: Final = "--answer stdout makes all of it the answer"
 CHANGED_HINT: Final = "if the change is wanted, record again without --replay"
 KEY_HINT: Final = "print no keys"
 PRINT_HINT: Final = "print the answer, or pass --answer model"
+RESTORED_HINT: Final = "record again, or replay and commit the restored file"
 FEWER_CASES_HINT: Final = "record fewer cases at once"
 
 
@@ -293,11 +294,12 @@ def _make_recording(
     if options.replay is None and any(each.requests for each in found) and is_whole:
         remove_other_cases(folder, [each.case for each in found])
     removed = _list_removed(earlier, lines) if is_whole else []
+    restored = () if options.replay is None else _find_restored(found, earlier, name)
     _show_recording(
         found,
         name,
         session,
-        removed=removed,
+        changes=(*restored, *_describe_removed(removed, name)),
         outcome=outcome,
         failed=workspace.display_path(name_failed_recording(path.path)),
     )
@@ -307,6 +309,7 @@ def _make_recording(
         problems=(
             *(problem for _, listed in _list_problems(found) for problem in listed),
             *_find_ignored_inputs(found),
+            *restored,
         ),
         exit_code=_find_exit_code(found) if number is None else 128 + number,
     )
@@ -456,14 +459,14 @@ def _show_recording(
     file: str,
     session: Session,
     *,
-    removed: Sequence[str],
+    changes: Sequence[Problem],
     outcome: FileOutcome,
     failed: str,
 ) -> None:
     """Print what came in as `agentci show` does, how much it is, and the problems.
 
     Args:
-        removed: cases that the file had before.
+        changes: warnings about cases that the file had before.
         failed: file that was written instead if the recording failed.
     """
     if any(each.source for each in found):
@@ -484,14 +487,9 @@ def _show_recording(
     problems += "".join(f"{line}\n" for line in ignored)
     others = (
         escape_for_log_line(format_problem(each))
-        for each in (*_find_answers(found), *_find_other_values(found))
+        for each in (*_find_answers(found), *_find_other_values(found), *changes)
     )
     problems += "".join(f"{line}\n" for line in others)
-    if removed:
-        names = ", ".join(truncate_list(removed, MAX_NAMES))
-        message = f"{file} no longer has {format_count(len(removed), 'recorded case')}: {names}"
-        problem = Problem(message=message, hint=ONE_CASE_HINT, severity="warning")
-        problems += f"{escape_for_log_line(format_problem(problem))}\n"
     write_to_stream(problems, session.services.err)
 
 
@@ -670,6 +668,30 @@ def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
         return (Problem(message=message, hint=READ_INPUT_HINT),)
     message = f"{number} without `{INPUT_NAME}` sent the same question: `{question}`"
     return (Problem(message=message, hint=ADD_INPUT_HINT, severity="warning"),)
+
+
+def _describe_removed(removed: Sequence[str], file: str) -> Iterator[Problem]:
+    if removed:
+        names = ", ".join(truncate_list(removed, MAX_NAMES))
+        message = f"{file} no longer has {format_count(len(removed), 'recorded case')}: {names}"
+        yield Problem(message=message, hint=ONE_CASE_HINT, severity="warning")
+
+
+def _find_restored(
+    found: Sequence[RecordedCase], earlier: EarlierRecording, file: str
+) -> tuple[Problem, ...]:
+    """Return that a replay came to complete runs which the file does not have, if it did.
+
+    The responses are older than the incomplete runs, and may not be what the model answers now.
+    """
+    incomplete = earlier.list_incomplete_cases()
+    restored = [each for each in found if each.is_complete and each.case in incomplete]
+    if not restored:
+        return ()
+    message = f"the recording of {_name_cases(restored)} failed; the replay has an earlier one's"
+    message += " responses"
+    place = Place(file=file)
+    return (Problem(message=message, place=place, hint=RESTORED_HINT, severity="warning"),)
 
 
 def _find_answers(found: Sequence[RecordedCase]) -> Iterator[Problem]:
