@@ -126,8 +126,8 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
 
     The change and its 95% interval are those of the checks of both runs. Without a change of at
     least ``MIN_CHANGE``, both are left out. An evaluator that evaluates nothing any more has no
-    score: ``skipped``. Empty without a score. The change says if it counts checks as 0 that are
-    not in the score.
+    score: ``skipped``. Empty without a score. If the change counts checks as 0 that are not in the
+    score, both means are shown with it.
     """
     if compared is not None and (lost := find_lost_status(compared)):
         return lost
@@ -144,6 +144,7 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
     is_other = score is not None and abs(score - compared.after) >= MIN_CHANGE
     if is_other and (zeros := _list_zeros(compared)):
         parts.append(f"{' and '.join(zeros)} as 0")
+        parts[0] = f"{format_score_pair(compared.before, compared.after)}: {parts[0]}"
     return f"{shown} ({', '.join(parts)})"
 
 
@@ -153,13 +154,19 @@ def format_outcome(compared: EvaluatorComparison) -> str:
 
 
 def list_remarks(
-    comparison: Comparison, *, with_outcomes: bool = True, reasons: Sequence[str] = ()
+    comparison: Comparison,
+    *,
+    with_outcomes: bool = True,
+    with_numbers: bool = True,
+    reasons: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield remarks that have no column in the table.
 
     Args:
         with_outcomes: whether to describe what got worse, and each outcome other than a pass, and
             to count the checks by class.
+        with_numbers: whether to say how to read the mean scores and the tests, and to count the
+            checks by class also for each evaluator.
         reasons: of the decision, which are not repeated.
     """
     if comparison.no_baseline:
@@ -176,9 +183,10 @@ def list_remarks(
     if with_outcomes:
         yield from _list_outcomes(comparison, reasons)
     yield from _list_rescored(comparison)
-    yield from _list_notes_on_numbers(comparison)
+    if with_numbers:
+        yield from _list_notes_on_numbers(comparison)
     if with_outcomes:
-        yield from _list_classes(comparison)
+        yield from _list_classes(comparison, by_evaluator=with_numbers)
 
 
 def _list_other_configs(comparison: Comparison) -> Iterator[str]:
@@ -319,7 +327,7 @@ def _format_kept_runs(comparison: Comparison) -> str:
     return f", {count}on the runs that its results keep"
 
 
-def _list_classes(comparison: Comparison) -> Iterator[str]:
+def _list_classes(comparison: Comparison, *, by_evaluator: bool) -> Iterator[str]:
     """Yield the number of checks by class: in total, and of evaluators with other than compared."""
     if not comparison.evaluators:
         return
@@ -330,7 +338,8 @@ def _list_classes(comparison: Comparison) -> Iterator[str]:
         if each.config not in whole
         and each.classes.total > each.classes.compared + each.classes.not_evaluated
     ]
-    own = f" ({'; '.join(differing)})" if len(comparison.evaluators) > 1 and differing else ""
+    shows_own = by_evaluator and len(comparison.evaluators) > 1 and differing
+    own = f" ({'; '.join(differing)})" if shows_own else ""
     yield f"checks of both runs: {_format_classes(comparison.classes)}{own}"
 
 

@@ -44,7 +44,12 @@ from agentci.reports.groups_and_totals import (
     list_first_names,
     name_no_score,
 )
-from agentci.reports.outcomes import summarize_repeats
+from agentci.reports.outcomes import (
+    format_metrics,
+    has_notable_change,
+    summarize_metrics,
+    summarize_repeats,
+)
 from agentci.reports.policy import POLICY_TITLE, list_policy_lines
 from agentci.reports.problems import render_problems
 from agentci.reports.tool_calls import format_diff
@@ -108,7 +113,13 @@ def _render_decision(report: Report, *, colour: bool) -> str:
     code = _RED if report.decision.is_failure else _YELLOW if is_worse else _GREEN
     first, *others = report.decision.reasons or ("",)
     head = colour_text(format_conclusion(report), code, colour=colour)
-    counts = (format_counts(report), _format_changes(report), format_spending(report.spending))
+    metrics = summarize_metrics(report)
+    counts = (
+        format_counts(report),
+        _format_changes(report),
+        format_metrics(metrics) if has_notable_change(metrics) else "",
+        format_spending(report.spending),
+    )
     lines = (
         *(_line(each) for each in counts if each),
         f"{head}{first and f': {_line(first)}'}",
@@ -154,7 +165,7 @@ def _sections(
     yield LOWER_SCORE_TITLE, _list_lower_scores(report)
     yield (
         "Comparison with the baseline",
-        list_comparison(report.comparison, report.decision.reasons),
+        list_comparison(report.comparison, report.decision.reasons, with_numbers=verbose),
     )
     yield "Repeats", [_line(each.line) for each in summarize_repeats(report.results)]
     yield (
@@ -209,18 +220,21 @@ def align_columns(rows: Sequence[Sequence[str]], *, names: int) -> Iterator[str]
         yield f"{'  '.join(padded)}  {last}"
 
 
-def list_comparison(comparison: Comparison | None, reasons: Sequence[str] = ()) -> Iterator[str]:
+def list_comparison(
+    comparison: Comparison | None, reasons: Sequence[str] = (), *, with_numbers: bool = True
+) -> Iterator[str]:
     """Yield one line per evaluator, then remarks.
 
     Args:
-        reasons: as in ``list_remarks``.
+        reasons, with_numbers: as in ``list_remarks``.
     """
     if comparison is None:
         return
     if comparison.evaluators:
         rows = [baseline_text.COLUMNS, *baseline_text.list_rows(comparison)]
         yield from align_columns([[*map(_cell, row[:-1]), _line(row[-1])] for row in rows], names=1)
-    yield from map(_line, baseline_text.list_remarks(comparison, reasons=reasons))
+    remarks = baseline_text.list_remarks(comparison, with_numbers=with_numbers, reasons=reasons)
+    yield from map(_line, remarks)
 
 
 def list_changed_checks(comparison: Comparison) -> Iterator[str]:

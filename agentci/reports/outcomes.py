@@ -567,7 +567,8 @@ _AMOUNT: Final = re.compile(r"(?P<number>\$?[\d.,]+)(?P<unit>\D*)")
 
 
 def _format_share(change: float) -> str:
-    return f"{round(change * 100):+,}%".replace("-", "\N{MINUS SIGN}")
+    percent = round(change * 100)
+    return f"{percent:+,}%".replace("-", "\N{MINUS SIGN}") if percent else "about the same"
 
 
 _NOTHING: Final = RunAmounts(cases=0)

@@ -424,6 +424,10 @@ def make_failure_sections(
         render_details: renders what else to show of a cause.
     """
     causes = list_causes(report)
+    present = {each.case.id for each in report.results}
+
+    def link_present(case: str) -> str:
+        return format_case_link(case, report_url if case in present else "")
 
     def render(group: Sequence[CaseOutcome], shape: Layout = FOLDED) -> str:
         cause = causes.describe(group, layout.names)
@@ -438,7 +442,10 @@ def make_failure_sections(
     shown = (render(each, layout) for each in first)
     yield _make_cases(shown, len(first), title, share=0.25)
     lines = more[: layout.further]
-    yield _make_cases(map(render_line, lines), len(lines), "", share=0.05)
+    # Without a code block between them, the list would continue that of the case above.
+    joins = bool(first) and causes.describe(first[-1], layout.names).difference is None
+    lead = "Other causes:\n\n" if joins else ""
+    yield _make_cases(map(render_line, lines), len(lines), lead, share=0.05)
     if more:
         section = _make_cases(map(render, more), len(more), "", share=0.15)
         what = "with new failures" if report.baseline else "with failures"
@@ -447,7 +454,7 @@ def make_failure_sections(
     yield from _list_lost(
         join_lost(causes.lost),
         layout,
-        report_url,
+        link_present,
         with_answers=not (layout.is_tight and causes.new),
     )
     if causes.known:
@@ -469,7 +476,11 @@ def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) 
 
 
 def _list_lost(
-    lost: Sequence[Sequence[LostChecks]], layout: Layout, report_url: str, *, with_answers: bool
+    lost: Sequence[Sequence[LostChecks]],
+    layout: Layout,
+    write: Callable[[str], str],
+    *,
+    with_answers: bool,
 ) -> Iterator[Section]:
     first, more = lost[: layout.lost], lost[layout.lost :]
     word = f"**{NO_LONGER_EVALUATED}:** " if layout.is_tight else ""
@@ -477,12 +488,12 @@ def _list_lost(
         name="failures",
         title="" if word else f"### {LOST_TITLE}\n\n",
         noun="lost check group",
-        blocks=(_render_lost(each, report_url, word, with_answers=with_answers) for each in first),
+        blocks=(_render_lost(each, write, word, with_answers=with_answers) for each in first),
         total=len(first),
         max_items=MAX_CASES,
     )
     yield section
-    blocks = (_render_lost(each, report_url) for each in more)
+    blocks = (_render_lost(each, write) for each in more)
     others = replace(section, title="", blocks=blocks, total=len(more))
     checks = sum(each.checks for group in more for each in group)
     noun = "more check" if first else "check"
@@ -589,11 +600,12 @@ def _list_difference(difference: RunDifference, most: int | None) -> Iterator[st
 
 
 def _render_lost(
-    group: Sequence[LostChecks], report_url: str, word: str = "", *, with_answers: bool = True
+    group: Sequence[LostChecks],
+    write: Callable[[str], str],
+    word: str = "",
+    *,
+    with_answers: bool = True,
 ) -> str:
-    def write(case: str) -> str:
-        return format_case_link(case, report_url)
-
     why = group[0].reason
     reason = f" ({markdown_prose(truncate.short(why, MAX_REASON))})" if why else ""
     line = f"- {word}{format_lost(group, markdown_code, write)}{reason}"

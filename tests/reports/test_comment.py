@@ -142,6 +142,8 @@ def test_cases_that_several_evaluators_lost_are_one_line() -> None:
     assert f"\n- **no longer evaluated:** {gone}`a`, `b`, `c`\n" in _render(report)
     terminal = render_console(report, quiet=False, verbose=False, colour=False)
     assert f"\n  {gone}a, b, c\n" in terminal
+    url = "https://pages.example/r.html"
+    assert f"{gone}`a`, `b`, `c`\n" in text_of(CommentReport(report_url=url), report)
     kept = tuple(make_result("passed", case=each, evaluator="brevity") for each in "abc")
     report = replace(report, results=(*report.results, *kept))
     assert (
@@ -150,6 +152,15 @@ def test_cases_that_several_evaluators_lost_are_one_line() -> None:
     ) in _render(report)
     terminal = render_console(report, quiet=False, verbose=False, colour=False)
     assert "\n  a, b: 4 checks removed (response_quality, tone)\n" in terminal
+
+
+def test_other_causes_do_not_continue_the_list_of_a_case() -> None:
+    results = [
+        make_result("failed", 0.1, case=f"c{n}", evaluator=f"e{n}", misses=[f"{'why ' * n}"])
+        for n in range(1, 7)
+    ]
+    text = _render(make_report(results))
+    assert re.search(r"\n\nOther causes:\n\n- `c\d`: `e\d`: ", text)
 
 
 def test_equal_errors_with_ids_of_spans_are_one_line_and_many_are_folded() -> None:

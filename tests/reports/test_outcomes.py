@@ -20,6 +20,7 @@ from agentci.model.trace import ModelPrice, ModelStep, RunSpan, TokenTotals
 from agentci.model.values import Json, replace
 from agentci.reports.changed_checks import format_changes
 from agentci.reports.comment import CommentReport
+from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
@@ -204,6 +205,13 @@ def test_change_is_over_amounts_that_both_runs_recorded() -> None:
             ),
         ),
         (
+            [(_run(2000, 9999), _run(2000, 10_001))],
+            (
+                "latency p50 2 s (unchanged), p95 2 s (unchanged); "
+                "10,002 → 10,000 tokens (about the same)"
+            ),
+        ),
+        (
             [(_run(2001, 100), _run(2000, 99))],
             "latency p50 2 s (about the same), p95 2 s (about the same); 100 → 101 tokens (+1%)",
         ),
@@ -242,6 +250,15 @@ def test_notable_change_of_amounts_is_beside_the_verdict(
     head, found, _ = text.partition("latency p50")
     assert found
     assert head.endswith("<br>\n") == is_beside_the_verdict
+
+
+@pytest.mark.parametrize(("before", "is_shown"), [(1000, True), (1490, False)])
+def test_terminal_shows_notable_changes_of_amounts(before: float, *, is_shown: bool) -> None:
+    report = replace(
+        _report((_run(1500, 10), _run(before, 10))), comparison=Comparison(baseline="base")
+    )
+    text = render_console(report, quiet=False, verbose=False, colour=False)
+    assert ("\nlatency p50 1 → 1.5 s (+50%), p95 1 → 1.5 s (+50%); 11 tokens" in text) is is_shown
 
 
 def test_amounts_that_grew_are_bold() -> None:

@@ -265,7 +265,7 @@ def test_numbers_of_an_evaluator_are_the_same_in_all_reports() -> None:
     )
     assert (column["mean"], column["pass_rate"]) == ("0.7", "67%")
     comment, summary = (text_of(each, report) for each in (CommentReport(), SummaryReport()))
-    change = "\N{MINUS SIGN}0.47, errored checks as 0"
+    change = "1 → 0.53: \N{MINUS SIGN}0.47, errored checks as 0"
     assert f"| 2 of 3 (1 error, 1 skipped) | 0.7 ({change}) |" in comment
     assert "mean score 0.7 without the errors" in comment
     assert "| 5 | 2 | 1 | 1 | 1 | 67% | 0.7 |" in summary
