@@ -121,7 +121,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     ) -> str:
         """Format ``1 more case fails like this with other values or answers: a``, or nothing.
 
-        Of those that fail more: ``3 more cases fail like this, 2 of them also max_latency``.
+        Of those that fail more: ``3 more cases fail like this; 2 also fail max_latency``.
 
         Args:
             write: escapes the id of a case; None for no ids, where the report has them elsewhere.
@@ -137,7 +137,8 @@ class Cause(Struct, frozen=True, kw_only=True):
         if not more:
             return f"{start} with other values or answers{names}"
         also = ", ".join(truncate.truncate_list([*map(write_name, evaluators)], MAX_EVALUATORS))
-        of = f", {more} of them also" if more < count else f" and also {verb}"
+        some = "fails" if more == 1 else "fail"
+        of = f"; {more} also {some}" if more < count else f" and also {verb}"
         return f"{start}{of} {also}{names}"
 
 

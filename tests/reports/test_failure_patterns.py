@@ -519,6 +519,25 @@ def test_cause_is_represented_by_a_case_with_nothing_else_and_names_what_others_
     assert cause["cases"][0] == 3
 
 
+@pytest.mark.parametrize(
+    ("slow", "text"),
+    [
+        ((), "2 more cases fail like this with other values or answers"),
+        ((1,), "2 more cases fail like this; 1 also fails max_latency"),
+        ((1, 2), "2 more cases fail like this and also fail max_latency"),
+    ],
+)
+def test_what_some_cases_of_a_cause_also_fail_is_named(slow: tuple[int, ...], text: str) -> None:
+    report = _report(*(_case(_turn(answer, PARCEL)) for answer in ("No.", "Never.", "Hm.")))
+    others = (
+        replace(make_result("failed", 0.0, evaluator="max_latency"), case=report.results[n].case)
+        for n in slow
+    )
+    causes = list_causes(replace(report, results=(*report.results, *others)))
+    [group] = causes.new
+    assert causes.describe(group).format_similar() == text
+
+
 def _refund_product(product: str, number: int, *, calls: str = "refund") -> tuple[Any, ...]:
     """A refund of a product whose amount is wrong, or for which another tool is called."""
     arguments = {"product": product, "amount": f"{number}.90 EUR"}

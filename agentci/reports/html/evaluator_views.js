@@ -212,7 +212,7 @@ function comparedAmounts({ amounts, before = {} }) {
 
 /** The checks of a case that changed, as far as they changed alike in all cases of its group. */
 function comparedScores({ checks, removed }, group) {
-  const isAlike = ({ column, turned, change }) => (other) => other.column === column && other.turned === turned && Math.sign(other.change) === Math.sign(change);
+  const isAlike = (check) => (other) => other.column === check.column && (isProblem(check) ? other.status === check.status : other.turned === check.turned && Math.sign(other.change) === Math.sign(check.change));
   const isOther = (check) => (check.turned || Math.abs(check.change ?? 0) >= MIN_CHANGE) && group.every((each) => [...each.checks, ...each.removed].some(isAlike(check)));
   const shown = [...new Set([...problemsOf({ checks }), ...checks, ...removed])].filter(isOther);
   return shown.length ? list(shown.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]), 'scores') : null;
@@ -265,7 +265,7 @@ function comparedCase(each, group = [each]) {
       'header',
       dot(each.status),
       make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, make('b', each.id)),
-      each.states.map((state) => statePill(state, 'passed')),
+      each.states.filter((state) => group.every(hasState(state))).map((state) => statePill(state, 'passed')),
       toolPill(each),
       group.length > 1 && pill('note', `${count(group.length)} cases`),
       make('span.sub', each.question === each.id ? '' : each.question),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import pytest
 
@@ -1518,17 +1518,18 @@ class TestOtherViews:
         assert len(names) == len({*names}) == 17
 
     def test_group_shows_only_what_all_of_its_cases_share(self, show: Show) -> None:
-        rows = [("price", "failed", 0.2, 1.0), ("tone", "passed", 0.8, 1.0)]
-        rows += [("price", "failed", 0.2, 1.0), ("style", "passed", 0.8, 1.0)]
+        rows: list[tuple[str, Status, float, float | None]] = [
+            ("price", "failed", 0.2, 1.0), ("tone", "passed", 0.8, 1.0),
+            ("price", "failed", 0.2, None), ("style", "passed", 1.0, 1.0),
+        ]  # fmt: skip
         results, before = list[CheckResult](), dict[str, BaselineCheck]()
         for number, (name, status, score, old) in enumerate(rows):
-            result = make_result(
-                cast("Status", status), score, case=f"c{number // 2}", evaluator=name
-            )
+            result = make_result(status, score, case=f"c{number // 2}", evaluator=name)
             results.append(replace(result, id=f"{number:016x}"))
-            before[results[-1].id] = BaselineCheck(status="passed", score=old)
+            if old is not None:
+                before[results[-1].id] = BaselineCheck(status="passed", score=old)
         page = show(replace(compared(make_report(results)), baseline=before), "#/compare")
-        assert page.texts(".beside .pill")[-1] == "2 cases"
+        assert page.texts(".beside .pill") == ["New failure", "2 cases"]
         [shown] = page.texts(".beside .scores li")
         assert "price" in shown
 
