@@ -113,7 +113,7 @@ function addFindings(places, findings) {
   for (const { evaluator, text } of findings) {
     const own = rows.filter(({ actual, expected }) => isNamed((actual ?? expected).name, text));
     const marked = own.filter(({ mark }) => mark);
-    for (const row of marked.length ? marked : own) (row.findings ??= []).push([make('code', evaluator.replaceAll('_', '_\u200b')), /^expected .*, got /s.test(text) ? ' tool calls differ' : ` ${text}`]);
+    for (const row of marked.length ? marked : own) (row.findings ??= []).push([make('code', evaluator.replaceAll('_', '_\u200b')), /^expected .*, got /s.test(text) ? ' tool calls differ' : prose(` ${text}`)]);
   }
 }
 

@@ -1124,6 +1124,7 @@ class TestCase:
         looks = page.run("[...document.querySelectorAll('.call')].map((each) => each.className)")
         assert looks == ["call equal good", "call equal bad error", "call equal"]
         assert page.texts(".call .mark") == ["! The tool failed \u00b7 40 ms"]
+        assert page.texts(".call .misses code")[-1] == "find_flight"
         page = show(report, "#/case/by_air?with=expected")
         assert page.texts(".call .mark")[0].startswith("! The tool failed")
         assert "Matches" not in page.texts(".call .mark")[0]
