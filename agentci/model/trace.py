@@ -12,9 +12,9 @@ OTHER_QUESTION: Final = "the recorded run asks something else than its eval case
 OTHER_OUTPUT: Final = "the command printed"
 PRINTED_KEY: Final = f"{OTHER_OUTPUT} a key, which is not in the recording"
 OTHER_TELEMETRY: Final = "the framework's telemetry has"
-
-
 EARLY_END: Final = "the model ended its answer early"
+# How the error of a run without an answer begins, before the reason.
+INCOMPLETE_RUN: Final = "The recorded run is not complete: "
 
 
 def concerns_reviewers(warning: str) -> bool:

@@ -21,6 +21,7 @@ from msgspec import Struct
 from agentci._util.text.format import format_count, format_duration, format_number
 from agentci._util.text.truncate import short
 from agentci.execution.user_command import UserCommand, make_transient_folder
+from agentci.model.trace import INCOMPLETE_RUN
 from agentci.model.values import Json, replace
 from agentci.record import injected
 from agentci.record.apis import other_requests
@@ -798,7 +799,7 @@ def _format_incomplete(reason: str, *, is_fault: bool) -> str:
         is_fault: whether the agent or its command is at fault.
     """
     first = "correct the agent, and " if is_fault else ""
-    return f"The recorded run is not complete: {reason}; {first}record it again"
+    return f"{INCOMPLETE_RUN}{reason}; {first}record it again"
 
 
 def describe_exit(code: int) -> str:

@@ -16,7 +16,7 @@ from agentci._util.text.escape import (
 from agentci._util.text.format import format_count
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
-from agentci.model.trace import concerns_reviewers
+from agentci.model.trace import INCOMPLETE_RUN, concerns_reviewers
 from agentci.model.values import replace
 from agentci.reports import check_text, groups_and_totals, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
@@ -78,7 +78,7 @@ LAYOUTS: Final = (
 )
 MAX_REASONS: Final = 3
 # Characters of an error's reason, where there is little room.
-MAX_ERROR: Final = 55
+MAX_ERROR: Final = 75
 SHORT_COMMIT = 12
 SEPARATOR: Final = " \N{MIDDLE DOT} "
 
@@ -420,6 +420,7 @@ def _list_errored(
         reason = check_text.join_error_lines(group.reason)
         if is_tight:
             reason = reason.removeprefix(f"Evaluator `{group.evaluators[0]}` ")
+            reason = reason.removeprefix(INCOMPLETE_RUN)
             name, reason = f"**errored:** {name}", truncate.short(reason, MAX_ERROR)
         checks = group.format_checks(markdown_code, write, names=not is_tight)
         return f"- {name}: {markdown_prose(reason)} ({checks})\n"

@@ -451,6 +451,24 @@ def test_crashes_on_the_same_line_are_joined_whatever_they_say_about_the_case() 
     assert next(iter(groups))[2] == reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("Evaluator `asks` sent nothing", "sent nothing (1 case"),
+        (
+            "The recorded run is not complete: the request is not in the recording: no GET",
+            "the request is not in the recording: no GET (1 case",
+        ),
+    ],
+)
+def test_error_in_little_room_begins_with_what_happened(reason: str, shown: str) -> None:
+    failed = (_case(_turn(f"{n} {'word ' * 60}", PARCEL), evaluator=n) for n in "abcdefgh")
+    report = _report(*failed)
+    errored = make_result("errored", case="e", evaluator="asks", reason=reason)
+    text = text_of(CommentReport(), replace(report, results=(*report.results, errored)))
+    assert f"- **errored:** `asks`: {shown}" in text
+
+
 def test_crash_shows_its_exception_in_little_room() -> None:
     reason = (
         "Evaluator `amounts_are_grounded` exited with code 1: Traceback (most recent call last):\n"
