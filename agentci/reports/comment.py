@@ -66,12 +66,13 @@ LAYOUTS: Final = (
             is_joined=True,
         )
         for further, checks, parts, regressed, policy, lost, errors in (
-            (2, 3, None, 2, 3, 1, 1),
-            (1, 3, None, 0, 3, 1, 1),
-            (1, 3, 1, 0, 3, 1, 0),
-            (1, 2, 1, 0, 3, 0, 0),
-            (0, 2, 1, 0, 3, 0, 0),
-            (0, 2, 1, 0, 2, 0, 0),
+            (3, 3, None, 2, 3, 1, 1),
+            (3, 3, None, 0, 3, 1, 1),
+            (3, 3, 1, 0, 3, 1, 0),
+            (3, 2, 1, 0, 3, 0, 0),
+            (3, 1, 1, 0, 3, 0, 0),
+            (2, 1, 1, 0, 3, 0, 0),
+            (1, 1, 1, 0, 3, 0, 0),
             (0, 1, 1, 0, 1, 0, 0),
         )
     ),
@@ -202,14 +203,16 @@ def _sections(
     several = groups_and_totals.has_several_configs(report.results)
     reasons = sections.make_reasons_section(report)
     regressed, evaluators = _list_evaluators(report, layout.regressed, several=several)
-    is_short = reasons.total <= (MAX_REASONS if layout.regressed else 0)
-    yield reasons if is_short else _fold_reasons(reasons)
+    if reasons.total > MAX_REASONS:
+        yield _fold_reasons(reasons)
+    else:
+        yield reasons if layout.regressed else sections.make_reasons_section(report, joined=True)
     # Below many failures they would not be on the first screen.
     if layout.is_tight:
         yield replace(regressed, name="reasons")
     if report.policy is not None:
         most = layout.policy if layout.is_tight else None
-        yield from make_policy_sections(report.policy, unfolded=most)
+        yield from make_policy_sections(report.policy, unfolded=most, joined=layout.is_joined)
     yield from sections.make_failure_sections(report, layout, report_url=report_url)
     errored = groups_and_totals.filter_by_status(report.results, "errored")
     unfolded = 0 if layout.is_tight else sections.MAX_UNFOLDED

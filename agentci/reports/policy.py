@@ -57,13 +57,14 @@ def list_policy_lines(policy: PolicyComparison) -> Iterator[str]:
 
 
 def make_policy_sections(
-    policy: PolicyComparison, *, unfolded: int | None = None
+    policy: PolicyComparison, *, unfolded: int | None = None, joined: bool = False
 ) -> Iterator[Section]:
     """Yield the sections of the job summary and of the pull request comment.
 
     Args:
         unfolded: how many changes are lines that begin with a word, without heading and table; the
             others are folded. None for a table of all.
+        joined: whether these lines are one.
     """
     title, blocks = (
         f"### {choose_title(policy)}\n\n",
@@ -72,7 +73,11 @@ def make_policy_sections(
     if policy.loosened and unfolded is not None:
         word = "looser policy" if has_looser(policy.loosened) else "edited policy"
         title = ""
-        blocks = [_render_line(each, f"**{word}:** ") for each in list_policy_lines(policy)]
+        lines = [*list_policy_lines(policy)]
+        if joined and unfolded:
+            lines = ["; ".join(lines[:unfolded]), *lines[unfolded:]]
+            unfolded = 1
+        blocks = [_render_line(each, f"**{word}:** ") for each in lines]
     elif policy.loosened:
         columns = list_columns(policy)
         title += markdown_row(columns) + markdown_row(["---"] * len(columns))

@@ -225,9 +225,15 @@ def make_warnings_section(found: Mapping[str, Sequence[CaseSummary]]) -> Section
     )
 
 
-def make_reasons_section(report: Report) -> Section:
-    """Make a section of the other reasons for the verdict."""
+def make_reasons_section(report: Report, *, joined: bool = False) -> Section:
+    """Make a section of the other reasons for the verdict.
+
+    Args:
+        joined: whether all are one line.
+    """
     others = list_reasons(report)[1:]
+    if joined and others:
+        others = ("; ".join(others),)
     return Section(
         name="reasons",
         title="",
@@ -555,7 +561,8 @@ def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout)
     ):
         lines.append(f"- {others}\n")
     if similar := cause.format_similar(
-        lambda case: format_case_link(case, report_url), markdown_code
+        None if layout.is_joined else lambda case: format_case_link(case, report_url),
+        markdown_code,
     ):
         lines.append(f"- {similar}\n")
     return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference, layout.parts)}"

@@ -38,6 +38,7 @@ from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.run_content import encode_content
+from agentci.reports.sections import make_reasons_section
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from tests.conftest import Golden
 from tests.helpers.reports import CONFIG, Chunks, make_report, make_result, mixed_report, text_of
@@ -225,7 +226,7 @@ def test_comment_of_many_failures_is_one_screen() -> None:
     assert shown.count("**`c") >= 1
     for evaluator in range(4):
         assert f"`e{evaluator}`" in shown
-    assert " more cases fail like this with other values or answers: " in shown
+    assert " more cases fail like this with other values or answers\n" in shown
     cases = re.findall(r"^(?:- |\*\*)`(c\d+)`", f"{shown}{folded}", re.MULTILINE)
     assert len(cases) == len({*cases})
 
@@ -289,7 +290,7 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
     assert len(unfolded) <= 30
     shown = "\n".join(unfolded)
     for part in (
-        "**looser policy:** threshold 0",
+        "**looser policy:** threshold 0: 1 → 0; threshold 1: 1 → 0",
         "more policy changes</summary>",
         f"### New failures: {sum(n % 12 < 4 for n in range(count))} cases",
         "**`order-",
@@ -301,6 +302,17 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
     ):
         assert part in shown
     assert "_Not shown" not in text
+
+
+def test_reasons_are_one_line_where_there_is_little_room() -> None:
+    report = make_report([make_result("failed", 0.1)])
+    reasons = ("1 check failed", "1 eval case without a recorded run: a", "1 check errored (`x`)")
+    report = replace(report, decision=replace(report.decision, reasons=reasons))
+    assert [*make_reasons_section(report, joined=True).blocks] == [
+        "- 1 eval case without a recorded run: a; 1 check errored (`x`)\n"
+    ]
+    report = replace(report, decision=replace(report.decision, reasons=reasons[:1]))
+    assert not [*make_reasons_section(report, joined=True).blocks]
 
 
 def test_table_of_regressed_evaluators_counts_the_others() -> None:
