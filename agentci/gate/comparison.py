@@ -554,7 +554,9 @@ def _bound_drop(tested: _TestedEvaluator) -> float:
 def _explain_cases_needed(tested: _TestedEvaluator, needed: int, alpha: float) -> str:
     if tested.can_drop < needed:
         return f"; only {format_count(tested.can_drop, 'case')} can drop, {needed} are needed"
-    count = estimate_groups_needed(tested.shown.excess, alpha)
+    # More cases do not show a drop if only checks that are not evaluated any more count as one.
+    is_drop = tested.comparable_drops
+    count = estimate_groups_needed(tested.shown.excess, alpha) if is_drop else None
     return "" if count is None else f"; needs about {format_count(count, 'case')}"
 
 

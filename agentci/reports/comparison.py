@@ -9,7 +9,6 @@ from msgspec.structs import asdict
 from agentci._util.text import truncate
 from agentci._util.text.format import (
     format_count,
-    format_number,
     format_score,
     format_score_pair,
     format_signed,
@@ -260,7 +259,7 @@ def _list_notes_on_numbers(comparison: Comparison) -> Iterator[str]:
             "method); intervals are not"
         )
     detectable = ", ".join(
-        f"{format_number(each.detectable_drop, 2)} ({format_evaluator(each, comparison)})"
+        f"{format_score(each.detectable_drop)} ({format_evaluator(each, comparison)})"
         for each in comparison.evaluators
         if each.detectable_drop is not None and each.after is not None
     )

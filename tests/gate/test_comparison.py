@@ -204,6 +204,16 @@ def test_inconclusive_drop_names_p_value_and_cases_needed() -> None:
     )
 
 
+def test_drop_by_lost_checks_only_names_no_cases_needed() -> None:
+    """More cases would not tell more, as nothing failed."""
+    errored = result(9, None, status="errored")
+    found = trend(results(*[1] * 10), [*results(*[1] * 9), errored])
+    assert (found.outcome, found.reason) == (
+        "inconclusive",
+        "mean score 1 → 0.9 (10 cases, 1 newly errored), not significant (p = 1)",
+    )
+
+
 @pytest.mark.parametrize(
     ("before", "after", "label"),
     [

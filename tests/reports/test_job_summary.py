@@ -230,6 +230,10 @@ def test_evaluator_that_evaluates_nothing_is_in_the_chart_without_a_detectable_d
     assert 'x-axis ["kept", "lost (skipped)", "gone (removed)"]' in text
     assert "\nbar [1, 0, 0]\nline [1, 1, 1]\n" in text
     assert re.search(r"with 80% probability: 0\.\d+ \(kept\)\n", text)
+    # A smaller drop than those that two decimals show is not 0.
+    small = tuple(replace(each, detectable_drop=0.004) for each in compared.evaluators)
+    text = _render(replace(make_report(after), comparison=replace(compared, evaluators=small)))
+    assert "with 80% probability: 0.004 (kept)\n" in text
     assert "`lost` | 12 | 0 | 0 | 0 | 12 |  | skipped | score" in text
 
 

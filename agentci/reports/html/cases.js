@@ -125,9 +125,9 @@ function searchedText({ id, question, tags, checks }) {
   return [id, question, ...tags, ...reasons].join('\n').toLowerCase();
 }
 
-const isSlower = ({ amounts, before }) =>
-  before?.ms !== undefined && amounts.ms > 1.5 * before.ms && amounts.ms - before.ms > 500;
-const isMore = (name) => ({ amounts, before }) => before?.[name] !== undefined && amounts[name] > 1.25 * before[name];
+// Of one case, an amount that is more by this share (latency: also by 50 ms) is marked and filtered.
+const NOTICED = 0.25;
+const isMore = (name, least = 1e-9) => ({ amounts, before = {} }) => amounts[name] - before[name] >= Math.max(least, NOTICED * before[name]);
 
 const hasState = (state) => (each) => each.states.includes(state);
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
@@ -148,9 +148,9 @@ const FILTERS = {
   answer: ['Answer changed', (each) => each.answer_changed],
   calls: ['Calls changed', (each) => each.calls_changed],
   tools: ['A tool newly fails', ({ tools }) => tools, 'failed', 'and did not in the baseline'],
-  slow: ['Slower', isSlower, '', 'more than 1.5 times and 500 ms above the baseline'],
-  costly: ['More input + output tokens', isMore('tokens'), '', 'more than 1.25 times those of the baseline'],
-  dearer: ['Higher agent cost', isMore('usd'), '', 'more than 1.25 times that of the baseline'],
+  slow: ['Slower', isMore('ms', 50), '', 'by 25% and 50 ms or more'],
+  costly: ['More input + output tokens', isMore('tokens'), '', 'by 25% or more'],
+  dearer: ['Higher agent cost', isMore('usd', 5e-5), '', 'by 25% or more'],
   added: ['New cases', hasState('new_case')],
   skipped: [
     'Skipped',

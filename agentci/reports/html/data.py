@@ -546,6 +546,7 @@ def _describe_baseline(
                     "more_removed_cases": len(removed) - MAX_CHANGES
                     if len(removed) > MAX_CHANGES
                     else None,
+                    "rescored": comparison.rescored or None,
                 }
             ),
             "remarks": [

@@ -173,6 +173,7 @@ function casesView() {
   const selection = readSelection({ f: CASES.some(isWorse) ? 'worse' : 'all', ...here.params });
   const found = groupAlike(selectCases([...CASES], selection), selection);
   shownCases = found.flat();
+  const joined = found.filter((each) => each.length > 1);
   const key = location.hash;
   const box = make('div.turns');
   const more = make(isPrinted ? 'p' : 'button.btn', { onclick: () => fill(MAX_CHANGED) });
@@ -189,7 +190,7 @@ function casesView() {
   fill(isPrinted ? MAX_PRINTED : (shownAmount.get(key) ?? MAX_CHANGED));
   return [
     make('section.card', { 'aria-labelledby': 'cases' }, make('h2.unseen', { id: 'cases' }, 'Cases'), controlsView(selection, '/compare', COMPARED_FILTERS)),
-    make('p.hint', { role: 'status' }, countOf(shownCases.length, 'case'), found.length < shownCases.length && ` in ${countOf(found.length, 'group')} by cause, the largest first`),
+    make('p.hint', { role: 'status' }, countOf(shownCases.length, 'case'), joined.length > 0 && [joined.length < found.length && `, ${count(joined.flat().length)} of them`, ` in ${countOf(joined.length, 'group')} by cause, the largest first`]),
     found.length ? box : make('div.card.none', make('p', 'No case matches.')),
     more,
   ];

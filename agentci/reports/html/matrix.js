@@ -296,8 +296,8 @@ function caseRow(each, columns, index) {
       ),
     ),
     columns.map(({ index: column }) => cell(each, column)),
-    shownAmounts().map(([key, , name, format]) => {
-      const isWorse = key === 'slow' ? isSlower(each) : isMore(name)(each);
+    shownAmounts().map(([, , name, format, least]) => {
+      const isWorse = isMore(name, least)(each);
       return make(
         'td.amount',
         format(each.amounts[name]),

@@ -51,9 +51,6 @@ function delta(change, { format = (value) => number(value, 2), good = 1, least =
   );
 }
 
-// Of one case, a smaller change of an amount has no colour.
-const NOTICED = 0.25;
-
 /** Whether two runs of the same agent may differ as much. */
 function isNoise(now, before, share) {
   return Math.abs(now - before) < share * before;

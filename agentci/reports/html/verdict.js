@@ -147,14 +147,15 @@ function tilesView() {
   const rateBefore = passRate(required.map(({ before }) => before?.[0])) ?? rate;
   const { run, common, baseline } = metrics;
   let explained = false;
-  // Each amount is compared over the cases that recorded it in both runs.
+  // Each amount is compared over the cases that recorded it in both runs, and that of these is shown, as in the comment.
+  const valueOf = (read) => (common && read(common)) ?? read(run);
   const change = (name, read, { format, least, noise = DATA.noise[0] }) => {
     const [now, before] = [common && read(common), baseline && read(baseline)];
     if (now == null || before == null) return null;
     const all = CASES.filter(({ amounts }) => amounts[name] !== undefined).length;
     const compared = common[{ ms: 'latency_cases', tokens: 'token_cases', usd: 'cost_cases' }[name]];
     const isPart = compared < all;
-    const shown = delta(now - before, { format: () => (isPart ? `${format(before)} \u2192 ${format(now)}` : `from ${format(before)}`), good: isNoise(now, before, noise) ? 0 : -1, least });
+    const shown = delta(now - before, { format: () => `from ${format(before)}`, good: isNoise(now, before, noise) ? 0 : -1, least });
     const isSame = format(now) === format(before);
     const known = CASES.filter((each) => each.amounts[name] !== undefined && each.checks.some((check) => check.before)).length;
     // Explained once, by the first of them.
@@ -163,6 +164,7 @@ function tilesView() {
     return [(isSame ? null : shown) ?? (now === before ? 'unchanged' : 'about the same'), isPart ? ` in ${countOf(compared, 'comparable case')}${left}` : ''];
   };
   const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;
+  const [p50, p95, usd] = [(each) => each.latency_ms?.p50, (each) => each.latency_ms?.p95, (each) => each.cost_usd];
   const latency = { format: milliseconds, least: 20 };
   const tile = (label, value, under) =>
     value !== '\u2013' && make('div.card.tile', make('dt', label), make('dd', value), make('dd.under', under));
@@ -176,22 +178,22 @@ function tilesView() {
         rate === null ? '\u2013' : percent(rate, rateBefore, verdict.required ?? rate),
         ' ',
         verdict.required === null ? '' : make('small', `required ${percent(verdict.required, rate)} `),
-        rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })),
+        rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}${DATA.baseline?.rescored ? ' with these evaluators' : ''}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),
       make('dd.legend', ...legendOf(totals), removed.map((text) => make('span', make('i.errored'), `${text} removed`)), advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
-    tile('Latency of a case, p50', milliseconds(run.latency_ms?.p50), change('ms', (each) => each.latency_ms?.p50, latency)),
-    tile('Latency of a case, p95', milliseconds(run.latency_ms?.p95), change('ms', (each) => each.latency_ms?.p95, { ...latency, noise: DATA.noise[1] })),
+    tile('Latency of a case, p50', milliseconds(valueOf(p50)), change('ms', p50, latency)),
+    tile('Latency of a case, p95', milliseconds(valueOf(p95)), change('ms', p95, { ...latency, noise: DATA.noise[1] })),
     tile(
       'Input + output tokens',
-      run.tokens ? count(tokens(run)) : '\u2013',
+      run.tokens ? count(valueOf(tokens)) : '\u2013',
       change('tokens', tokens, { format: count, least: 1 }),
     ),
     tile(
       run.priced_cases ? 'Agent cost by prices' : 'Agent cost',
-      dollars(run.cost_usd),
-      [change('usd', (each) => each.cost_usd, { format: dollars, least: 0.00005 }), metrics.models_before?.length ? make('div', modelsText()) : null],
+      dollars(valueOf(usd)),
+      [change('usd', usd, { format: dollars, least: 0.00005 }), metrics.models_before?.length ? make('div', modelsText()) : null],
     ),
   );
 }

@@ -128,11 +128,16 @@ class TestOverview:
         assert "required" not in rate
         assert "(pass rate 75%" in page.texts("h1")[0]
         assert rate.split("\n")[1].strip() == "75%"
-        assert "from 83%" in " ".join(rate.split())
-        assert latency.split("\n")[1] == "6.7 s"
+        assert " ".join(rate.split()).split(" from ")[1].startswith("83% 9 passed")
+        rescored = compared(conversation_report(), make_trend(), rescored=2)
+        assert "from 83% with these evaluators" in show(rescored).texts(".tile")[0]
+        # Of the comparable cases, as in the comment.
+        assert latency.split("\n")[1] == "7.0 s"
+        comment = text_of(CommentReport(), conversation_report())
+        assert "1.2 \N{RIGHTWARDS ARROW} 7.05 s" in comment
         assert "\u25b2" in latency
         assert "unchanged in 6 comparable cases" in labels["Input + output tokens"]
-        assert "$0.0140" in labels["Agent cost"]
+        assert "$0.0120" in labels["Agent cost"]
         assert "Highest agent cost" in page.texts("#choose-sort")[0]
         assert "Highest agent cost" not in show(mixed_report()).texts("#choose-sort")[0]
 
@@ -1534,6 +1539,12 @@ class TestOtherViews:
         [shown] = page.texts(".beside .scores li")
         assert "price" in shown
 
+    def test_groups_by_cause_are_only_those_of_several_cases(self, show: Show) -> None:
+        page = show(self._refunds((1, 12, 1)), "#/compare")
+        assert page.texts(".hint") == [
+            "14 cases, 12 of them in 1 group by cause, the largest first"
+        ]
+
     def test_all_compared_cases_are_printed(self, show: Show) -> None:
         page = show(self._refunds((2, 12, 3)), "#/compare")
         page.run("dispatchEvent(new Event('beforeprint'))")
@@ -1558,9 +1569,7 @@ class TestOtherViews:
             "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New cases": "1",
         }  # fmt: skip
         assert page.texts(".chip[aria-pressed=true]") == ["Worse 3"]
-        assert "1.5 times and 500 ms" in page.run(
-            "document.querySelector('[data-filter=slow]').title"
-        )
+        assert "25% and 50 ms" in page.run("document.querySelector('[data-filter=slow]').title")
         for key, names in (
             ("worse", ["to_rome", "out_of_order"]),
             ("error", ["out_of_order"]),

@@ -319,6 +319,26 @@ def test_number_of_still_failing_cases_is_the_same_in_all_reports() -> None:
         assert "2 more cases fail for the same reason" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "now", "before", "is_found"),
+    [
+        ("slow", {"ms": 1250}, {"ms": 1000}, True),
+        ("slow", {"ms": 1249}, {"ms": 1000}, False),
+        ("slow", {"ms": 149}, {"ms": 100}, False),
+        ("slow", {"ms": 150}, {}, False),
+        ("costly", {"tokens": 125}, {"tokens": 100}, True),
+        ("costly", {"tokens": 0}, {"tokens": 0}, False),
+        ("dearer", {"usd": 0.01}, {"usd": 0}, True),
+        ("dearer", {"usd": 0.01}, None, False),
+    ],
+)
+def test_amounts_are_filtered_from_where_they_have_a_colour(
+    name: str, now: dict[str, float], before: dict[str, float] | None, *, is_found: bool
+) -> None:
+    case = {"amounts": now, **({} if before is None else {"before": before})}
+    assert _evaluate(f"FILTERS.{name}[1](given)", case) is is_found
+
+
 def test_order_of_groups_is_not_that_of_cases() -> None:
     expression = (
         "groupCases(selectCases(joinCases(given.data).cases, given.wanted), 'state', {})"
