@@ -243,8 +243,6 @@ SECRET_RULES: Final = select_rules(("*",), ("removed-key",))
 REMOVED_FROM_ANSWER: Final = "a key was removed from the answer"
 REMOVED_HINT: Final = "let the agent answer without its key and record again, or pass --no-answers"
 REDACT_HINT: Final = "a run has a secret; pass --redact REGEX to keep it out"
-# A case with nothing else only asks, and expects nothing yet.
-QUESTION_KEYS: Final = frozenset({"id", "input"})
 UNREAD_ANSWERS: Final = "; for answers add an evaluator: agentci's docs/eval-cases.md"
 # Lines of a case that are shown around a change.
 CONTEXT_LINES: Final = 2
@@ -485,7 +483,7 @@ def _compare(
     is_new = False
     if not problem and target.is_own_format:
         former = list_written_cases(target.text, file=target.name)[index]
-        is_new = former.keys() == QUESTION_KEYS
+        is_new = _only_asks(former)
         try:
             updated = (
                 write_case(name, case, options) if is_new else update_case(former, case, options)
@@ -506,6 +504,15 @@ def _compare(
     return _Candidate(
         id=name, state=state, file=file, reason=problem, index=index, edit=edit, target=target
     )
+
+
+def _only_asks(written: JsonObject) -> bool:
+    """Whether an eval case expects nothing yet."""
+    turns = written.get("turns")
+    if not isinstance(turns, list):
+        return written.keys() == {"id", "input"}
+    is_question = (isinstance(each, Mapping) and each.keys() == {"input"} for each in turns)
+    return written.keys() == {"id", "turns"} and all(is_question)
 
 
 def _choose(found: Sequence[_Candidate], command: AcceptCommand) -> frozenset[str]:

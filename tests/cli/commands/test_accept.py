@@ -256,14 +256,25 @@ def test_case_with_only_a_question_is_completed(tmp_path: Path) -> None:
     assert passes(tmp_path, "c.yaml")
 
 
+CONVERSATION = tuple(
+    otlp(text, "ok", trace=number, calls=CALLS, attributes={"gen_ai.conversation.id": "c"})
+    for number, text in enumerate(("Refund", "Really"), start=1)
+)
+
+
 def test_conversation_becomes_one_case(tmp_path: Path) -> None:
-    traces = tuple(
-        otlp(text, "ok", trace=number, calls=CALLS, attributes={"gen_ai.conversation.id": "c"})
-        for number, text in enumerate(("Refund", "Really"), start=1)
-    )
-    accept(tmp_path, "--all", traces=traces)
+    accept(tmp_path, "--all", traces=CONVERSATION)
     assert "    turns:\n      - input: Refund\n" in (tmp_path / "evals/cases.yaml").read_text()
     assert passes(tmp_path, "evals/cases.yaml")
+
+
+def test_conversation_with_only_questions_is_completed(tmp_path: Path) -> None:
+    turns = "    turns:\n      - input: Refund\n      - input: Really\n"
+    (tmp_path / "c.yaml").write_text(f"eval_cases:\n  - id: r\n{turns}")
+    ran = accept(tmp_path, "r", "--eval-set", "c.yaml", traces=CONVERSATION)
+    assert "Accepted 1 case" in ran.out
+    assert (tmp_path / "c.yaml").read_text().count("answer: ok") == 2
+    assert passes(tmp_path, "c.yaml")
 
 
 def test_config_names_traces_and_an_eval_set_that_does_not_exist_yet(tmp_path: Path) -> None:
