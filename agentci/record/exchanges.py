@@ -12,6 +12,7 @@ import re
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -414,25 +415,21 @@ class OpenExchange:
 
 
 class ExchangeLog:
-    """All exchanges of a recording, by case.
-
-    Attributes:
-        count: number of exchanges that asked a model.
-    """
+    """All exchanges of a recording, by case."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._spool = SpooledChunks()
         self._open: dict[str, list[OpenExchange]] = {}
         self._closed: dict[str, list[tuple[OpenExchange, int, int]]] = {}
-        self.count = 0
+        self._model_calls: Counter[str] = Counter()
 
     def begin(self, request: ServerRequest, api: ModelApi) -> OpenExchange:
         """Begin an exchange."""
         exchange = OpenExchange(request, api)
         with self._lock:
             self._open.setdefault(request.case, []).append(exchange)
-            self.count += api is not other_requests
+            self._model_calls[request.case] += api is not other_requests
         return exchange
 
     def end(self, exchange: OpenExchange, *, finished: bool) -> None:
@@ -450,6 +447,11 @@ class ExchangeLog:
             self._closed.setdefault(exchange.case, []).append((exchange, *numbers))
             self._open[exchange.case].remove(exchange)
             exchange.request, exchange.response = b"", bytearray()
+
+    def count_model_calls(self, case: str) -> int:
+        """Count the exchanges of a case that asked a model; without an id, those of all cases."""
+        with self._lock:
+            return self._model_calls[case] if case else self._model_calls.total()
 
     def list_exchanges(self, case: str) -> list[RawExchange]:
         """Return the exchanges of a case, also those that have not ended, sorted by start."""

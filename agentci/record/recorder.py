@@ -471,7 +471,7 @@ class _Recorder:
                 return CommandEnd(command.stop() or -signal.SIGTERM, limit)
             if time.monotonic() - shown > PROGRESS_SECONDS:
                 shown = time.monotonic()
-                calls = format_count(self._log.count, "model call")
+                calls = format_count(self._log.count_model_calls(case.id), "model call")
                 self._order.report(f"recording{_format_name(case.id)}: {calls} so far")
         return CommandEnd(code)
 

@@ -236,6 +236,15 @@ def test_exchange_ends_before_the_client_can_ask_again() -> None:
     assert raw.started <= raw.answered <= raw.ended <= asked_again
 
 
+def test_model_calls_are_counted_by_case() -> None:
+    with raw_server(plain, plain, plain) as (url, _), proxied(url) as proxy:
+        for case in ("a", "b", "b"):
+            connection = proxy.connect()
+            connection.request("POST", proxy.path(CHAT, case), BODY)
+            assert connection.getresponse().read() == b"{}"
+        assert [proxy.log.count_model_calls(case) for case in ("a", "b", "c", "")] == [1, 2, 0, 3]
+
+
 @pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "-1", "two"])
 def test_response_with_an_invalid_length_is_passed_on(length: str) -> None:
     def answer(connection: socket.socket) -> None:
@@ -350,7 +359,7 @@ def test_invalid_or_large_chunks_are_refused(size: bytes) -> None:
         connection.endheaders()
         connection.send(size + b"\r\n{}")
         assert connection.getresponse().status == (413 if size == b"fffffff" else 400)
-        assert proxy.log.count == 0
+        assert proxy.log.count_model_calls("") == 0
 
 
 def test_other_requests_are_passed_on_and_ask_no_model() -> None:
@@ -359,7 +368,7 @@ def test_other_requests_are_passed_on_and_ask_no_model() -> None:
             connection = proxy.connect()
             connection.request(method, proxy.path(path))
             assert connection.getresponse().read() == b"{}"
-        assert proxy.log.count == 0
+        assert proxy.log.count_model_calls("") == 0
     assert [head.split(b" ")[1] for head in received] == [b"/v1/models?limit=1", b"/v1/embeddings"]
 
 
@@ -397,7 +406,7 @@ def test_invalid_requests_are_refused_with_a_reason(
         response = connection.getresponse()
         assert response.status == status
         assert message in json.loads(response.read())["error"]["message"]
-        assert proxy.log.count == 0
+        assert proxy.log.count_model_calls("") == 0
 
 
 def test_server_listens_on_loopback_only() -> None:
