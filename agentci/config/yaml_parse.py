@@ -267,7 +267,7 @@ def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Probl
     if "unexpected end of stream" in what and error.context_mark is not None:
         # The position of the unclosed quote is more useful than the end of the file.
         mark = error.context_mark
-    if bracket := _find_open_bracket(what, text, file):
+    if bracket := _find_open_bracket(what, error.problem_mark, text, file):
         return bracket
     if tab := _find_indentation_tab(text, mark.line):
         return Problem(
@@ -282,13 +282,17 @@ def make_syntax_problem(error: yaml.YAMLError, text: str, *, file: str) -> Probl
     )
 
 
-def _find_open_bracket(what: str, text: str, file: str) -> Problem | None:
-    """Describe the innermost bracket that is not closed, if that may be the error."""
+def _find_open_bracket(what: str, error: yaml.Mark, text: str, file: str) -> Problem | None:
+    """Describe the innermost bracket that is not closed, if that may be the error.
+
+    Args:
+        error: position of the error.
+    """
     if "expected" not in what:
         return None
     opened: list[tuple[yaml.Mark, str, str]] = []
     try:
-        for token in yaml.scan(text, Loader=_LOADER):
+        for token in _scan_around(error, text):
             if isinstance(token, yaml.FlowSequenceStartToken):
                 opened.append((token.start_mark, "[", "]"))
             elif isinstance(token, yaml.FlowMappingStartToken):
@@ -297,6 +301,7 @@ def _find_open_bracket(what: str, text: str, file: str) -> Problem | None:
                 opened.pop()
     except yaml.YAMLError:
         return None
+    opened = [each for each in opened if each[0].index < error.index]
     if not opened:
         return None
     mark, opening, closing = opened[-1]
@@ -305,6 +310,20 @@ def _find_open_bracket(what: str, text: str, file: str) -> Problem | None:
         place=Place(file=file, line=mark.line + 1, column=mark.column + 1),
         hint=f"add `{closing}`",
     )
+
+
+# Enough to see whether a bracket before the error is closed; a file may be large.
+MAX_TOKENS_AFTER_ERROR: Final = 1000
+
+
+def _scan_around(error: yaml.Mark, text: str) -> Iterator[yaml.Token]:
+    """Yield the tokens before an error, and some after it."""
+    left = MAX_TOKENS_AFTER_ERROR
+    for token in yaml.scan(text, Loader=_LOADER):
+        left -= token.start_mark.index >= error.index
+        if left < 0:
+            return
+        yield token
 
 
 def _find_indentation_tab(text: str, line: int) -> int:

@@ -160,6 +160,11 @@ class TestMalformedFiles:
     def test_bracket_that_is_not_closed_is_the_place(self, text: str, expected: str) -> None:
         assert [str(each) for each in _problems(text)] == [expected]
 
+    def test_rest_of_a_file_is_not_read_to_find_the_bracket(self) -> None:
+        rest = "e, " * 2000
+        (problem,) = _problems(f"a: [b\nc: d, {rest}]")
+        assert problem.message == "invalid YAML: `[` is not closed"
+
     @given(st.binary(max_size=60))
     def test_any_bytes_are_read_or_rejected_with_place(self, data: bytes) -> None:
         problems, document = _try_read(data)
