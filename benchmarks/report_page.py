@@ -56,7 +56,7 @@ finally:
 
 def measure() -> bool:
     """Print what the page takes; tell whether that is within the limits."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         write_run(folder, CASES, changed=False)
         _run(folder, "before")
