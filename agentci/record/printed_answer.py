@@ -102,8 +102,7 @@ def describe_changed_output(printed: str, recorded: str, answers: Sequence[str])
 
 def is_changed_output(warning: str) -> bool:
     """Return whether a warning is one of ``describe_changed_output``."""
-    ends = (_WHEN_RECORDED, f"{_WHEN_RECORDED}{_NOT_ANY_MORE}")
-    return warning.startswith(OTHER_OUTPUT) and warning.endswith(ends)
+    return _is_of_other_lines(warning, _WHEN_RECORDED)
 
 
 def hide_answers(printed: str, texts: Sequence[str]) -> str:
@@ -137,8 +136,7 @@ def describe_changed_lines(printed: str, before: str, *, has_same_answers: bool)
 
 def is_changed_since_baseline(warning: str) -> bool:
     """Return whether a warning is one of ``describe_changed_lines``."""
-    ends = (_IN_BASELINE, f"{_IN_BASELINE}{_NOT_ANY_MORE}")
-    return warning.startswith(OTHER_OUTPUT) and warning.endswith(ends)
+    return _is_of_other_lines(warning, _IN_BASELINE)
 
 
 def is_answer(printed: str, answers: Sequence[str]) -> bool:
@@ -158,6 +156,11 @@ def _describe_other_lines(
         return f"{OTHER_OUTPUT} `{expected}` {when}{_NOT_ANY_MORE}"
     then = f"`{expected}`" if removed else "nothing in its place"
     return f"{OTHER_OUTPUT} `{found}`, and {then} {when}"
+
+
+def _is_of_other_lines(warning: str, when: str) -> bool:
+    ends = (when, f"{when}{_NOT_ANY_MORE}")
+    return warning.startswith(OTHER_OUTPUT) and warning.endswith(ends)
 
 
 def _find_added(lines: Sequence[str], others: Sequence[str], known: str) -> str:
