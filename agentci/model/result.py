@@ -456,6 +456,12 @@ class CheckResult(Struct, frozen=True, kw_only=True):
         return unknown and self.status == "skipped" and self.score is not None
 
 
+def has_only_errors(results: Iterable[CheckResult]) -> bool:
+    """Whether no check has a verdict, and an error is why: a run could not be recorded or read."""
+    statuses = {each.status for each in results}
+    return "errored" in statuses and statuses.isdisjoint(SCORED_STATUSES)
+
+
 class BaselineCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of the same check in the baseline.
 

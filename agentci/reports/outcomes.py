@@ -17,12 +17,12 @@ from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_duration, format_number
 from agentci.model.case import CaseSummary
 from agentci.model.result import (
-    SCORED_STATUSES,
     CaseState,
     CheckResult,
     RepeatRecord,
     Report,
     RunContent,
+    has_only_errors,
 )
 from agentci.model.trace import Milliseconds, TokenTotals
 from agentci.model.values import IdentityKey, replace
@@ -367,7 +367,7 @@ def _summarize_metrics(report: IdentityKey[Report]) -> ReportMetrics:
     pairs = [
         _pair(each.amounts, each.before)
         for each in outcomes
-        if each.before is not None and not _is_unusable(each)
+        if each.before is not None and not has_only_errors(each.results)
     ]
     known = [each for each in outcomes if each.models and each.models_before]
     models_before = _join_models(each.models_before for each in known)
@@ -383,12 +383,6 @@ def _summarize_metrics(report: IdentityKey[Report]) -> ReportMetrics:
 
 def _join_models(models: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(itertools.chain.from_iterable(models)))
-
-
-def _is_unusable(outcome: CaseOutcome) -> bool:
-    """Whether no check could evaluate the run, such as one that crashed before its answer."""
-    statuses = {each.status for each in outcome.results}
-    return "errored" in statuses and statuses.isdisjoint(SCORED_STATUSES)
 
 
 def _pair(now: Amounts, before: Amounts) -> tuple[Amounts, Amounts]:

@@ -35,7 +35,7 @@ from agentci.config.settings import FetchSettings, Settings
 from agentci.errors import FetchError, InputError, UnreachableError
 from agentci.github.baseline.git import open_git_repository
 from agentci.github.events import TRUSTED_EVENTS, GitHubContext
-from agentci.model.result import EXIT_INVALID_INPUT, SCORED_STATUSES, Report
+from agentci.model.result import EXIT_INVALID_INPUT, Report, has_only_errors
 from agentci.model.values import Problem, replace
 from agentci.reports.json_report import JsonReport
 from agentci.reports.merge.read import MAX_REPORT_BYTES, REPORT_NAME, read_report_file
@@ -95,9 +95,9 @@ def explain_unevaluated(report: Report) -> str:
 
     A failed recording leaves an error in each case, and no answers.
     """
-    statuses = {each.status for each in report.results}
-    is_failed = "errored" in statuses and statuses.isdisjoint(SCORED_STATUSES)
-    return "has no evaluated check: its recording failed, or all checks errored" * is_failed
+    if has_only_errors(report.results):
+        return "has no evaluated check: its recording failed, or all checks errored"
+    return ""
 
 
 MAX_CACHED_BASELINES: Final = 100
