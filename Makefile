@@ -18,7 +18,7 @@ SLOW_WORKERS = $(shell $(PYTHON) -c "import os; print(3 * os.cpu_count())")
 # With it, every run of pytest and every worker would compile and rewrite all tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-slow attacks lint format types tests fuzz bench docs schemas pictures site lock dist image clean
+.PHONY: help demo test test-fast test-slow attacks lint format types tests fuzz bench docs schemas page pictures site lock dist image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ schemas: $(VENV)/.dev ## write schemas/ from the code
 	@for name in config cases evalfile results lock; do \
 	  $(BIN)/python -m agentci schema $$name > .schema.new && mv .schema.new schemas/$$name.schema.json || exit 1; \
 	done
+
+page: $(VENV)/.services ## write the script of report.html from its sources
+	$(BIN)/python -m scripts.page
 
 pictures: $(VENV)/.dev ## docs/pictures from the examples; needs Chromium
 	$(BIN)/python -m scripts.pictures

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agentci.reports.html.page import SCRIPTS, STYLE
+from agentci.reports.html.page import SCRIPT, STYLE
 from tests.helpers.support import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -119,7 +119,8 @@ def test_wheel_contains_package_types_and_licence(tmp_path: Path) -> None:
     folders = {name.partition("/")[0].partition("-")[0] for name in names}
     assert folders == {"agentci", "agent_eval_action"}
     assert "agentci/py.typed" in names
-    assert {f"agentci/reports/html/{name}" for name in (*SCRIPTS, STYLE)} <= set(names)
+    assert {f"agentci/reports/html/{name}" for name in (SCRIPT, STYLE)} <= set(names)
+    assert [name for name in names if name.endswith(".js") and "/built/" not in name] == []
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 
 

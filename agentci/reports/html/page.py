@@ -25,7 +25,9 @@ from agentci.reports.groups_and_totals import (
 from agentci.reports.html.data import Markup, PageData, escape_text, join_markup, tag
 from agentci.version import __version__
 
-# The order of concatenation into one module: pure functions first, then views.
+# What `make page` builds from the sources, which are one module in this order: pure functions
+# first, then views.
+SCRIPT: Final = "built/report.js"
 SCRIPTS: Final = (
     *("format.js", "tool_calls.js", "text_diff.js", "cases.js", "payload.js"),
     *("elements.js", "parts.js", "page_data.js", "verdict.js", "changes.js", "matrix.js"),
@@ -33,6 +35,7 @@ SCRIPTS: Final = (
     *("evaluator_views.js", "message_view.js", "report.js"),
 )
 STYLE: Final = "report.css"
+_COMMENT_OR_INDENT: Final = re.compile(r"/\*.*?\*/\n?|^\s+", re.DOTALL | re.MULTILINE)
 
 
 class Asset(Struct, frozen=True, kw_only=True):
@@ -45,85 +48,17 @@ class Asset(Struct, frozen=True, kw_only=True):
 @cache
 def load_style() -> Asset:
     """Load the style sheet."""
-    return _asset(_read(STYLE))
+    return _asset(_COMMENT_OR_INDENT.sub("", _read(STYLE)))
 
 
 @cache
 def load_script() -> Asset:
     """Load the script module."""
-    return _asset("".join(map(_read, SCRIPTS)))
+    return _asset(_read(SCRIPT))
 
 
 def _read(name: str) -> str:
-    """Read an asset without comments and most white space, which are two fifths of it.
-
-    Assets have no text that spans lines, no comment after code, a semicolon after each statement,
-    no template in a template, and no text in a style with the characters around which its white
-    space goes.
-    """
-    text = resources.files(__package__).joinpath(name).read_text("utf-8")
-    if name == STYLE:
-        names: dict[str, str] = {}
-        style = _SPACE_IN_STYLE.sub(r"\1\2", _COMMENT_IN_STYLE.sub("", text)).strip()
-        return _VARIABLE.sub(
-            lambda found: names.setdefault(found[0], f"--{len(names):x}"), style.replace(";}", "}")
-        )
-    lines = (line.strip() for line in text.splitlines())
-    kept = "\n".join(line for line in lines if line and not line.startswith(_COMMENT_STARTS))
-    shown = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found[1], 16)), kept)
-    return f"{_shorten_script(shown)}\n"
-
-
-def _shorten_script(script: str) -> str:
-    """Remove line ends and spaces that code does not need, but none of literals.
-
-    The names of the functions that are called most often are shortened.
-    """
-    parts = _LITERAL_IN_SCRIPT.split(_NEEDLESS_LINE_END.sub("", script))
-    code = _NEEDLESS_SPACE.sub("", "\0".join(parts[::2]))
-    code = code.replace("undefined", "void 0")
-    code = _CONSTANTS.sub(lambda found: found[0].replace(";const ", ","), code)
-    code = _PARENTHESES.sub(r"\1", _NEEDLESS_MARK.sub("", code))
-    parts[::2] = code.split("\0")
-    shortened = "".join(parts)
-    for name, short in _SHORT_NAMES:
-        shortened = shortened.replace(f"{name}(", f"{short}(")
-    return shortened
-
-
-# No variable has such a name. Templates call these, too.
-_SHORT_NAMES: Final = (
-    ("make", "m"),
-    ("writeHash", "w"),
-    ("countOf", "c"),
-    ("quiet", "q"),
-    ("unseen", "u"),
-    ("dotted", "d"),
-    ("caseHash", "h"),
-)
-_COMMENT_IN_STYLE: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_SPACE_IN_STYLE: Final = re.compile(r"\s*([{};,>])\s*|(?<=[a-z\d])(:)\s")
-_VARIABLE: Final = re.compile(r"--[a-z][a-z\d-]*")
-# Escapes of characters that are visible, which read better in the source.
-_ESCAPED_CHARACTER: Final = re.compile(r"\\u(00[bd][\da-f]|20[1-3]\d|201[cd]|203a|2[12579]..)")
-_COMMENT_STARTS: Final = ("//", "/*", "*")
-# These start with the characters that they find, for which Python searches faster than for others.
-_NEEDLESS_LINE_END: Final = re.compile(r"\n(?:(?<=[,({[;]\n)|(?=[)}\].?:]))")
-_LITERAL_IN_SCRIPT: Final = re.compile(
-    r"""('[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|`[^`\\]*(?:\\.[^`\\]*)*`"""
-    r"""|/(?<=[ (]/)(?=\S)(?:[^/\\\n[]|\\.|\[(?:[^]\\\n]|\\.)*])+/)"""
-)
-# A literal is "\0" there.
-_NEEDLESS_SPACE: Final = re.compile(
-    r" (?:(?<=[][=<>&|?,:{}()*;\0] )|(?=[][!=<>&|?,:{}()*;\0])|(?=[-+] [^-+])|(?<=[^-+] [-+] ))"
-)
-
-
-# Constants in one block; of a loop's head, the rest is no statement of its own.
-_CONSTANTS: Final = re.compile(r"(?<!\()(const [^;{}]*(?:;const [^;{}]*)+)")
-_PARENTHESES: Final = re.compile(r"\((\w+)\)(?==>)")
-# A comma or a semicolon before what closes its list or block.
-_NEEDLESS_MARK: Final = re.compile(r",(?=[)\]}])|;(?=})")
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
 
 
 def _asset(text: str) -> Asset:
