@@ -18,7 +18,7 @@ from agentci._util.workspace import Workspace, is_file, read_chunks, read_start
 from agentci.config.discovery import SKIPPED_FOLDERS, find_configs
 from agentci.errors import InputError, RecordingError
 from agentci.model.values import Json
-from agentci.record.recorded_case import read_cases
+from agentci.record.case_file import read_cases
 from agentci.record.recording_file import EarlierRecording
 from agentci.record.request_file import FORMAT, UNNAMED, make_file_name
 from agentci.recordings.registry import REQUESTS_SUFFIX, detect_format_name, read_recording

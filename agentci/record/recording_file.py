@@ -12,8 +12,8 @@ from agentci._util.files import make_folder, remove_path, write_file_atomically
 from agentci._util.workspace import ResolvedPath, Workspace, is_file, read_file
 from agentci.errors import InputError
 from agentci.record.apis.model_api import get_object, get_objects, parse_body
+from agentci.record.case_file import RecordCase
 from agentci.record.printed_answer import ANSWER_SOURCES, AnswerSource
-from agentci.record.recorded_case import RecordCase
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.request_file import UNNAMED
 from agentci.record.write_spans import CaseStamp, list_marks, mark_incomplete

@@ -6,11 +6,12 @@ from itertools import chain
 from typing import Final
 
 from agentci.record.apis.registry import APIS
+from agentci.record.case_file import read_cases
 from agentci.record.conversations import rebuild_turns
 from agentci.record.exchanges import RawExchange, parse_exchanges
 from agentci.record.http_server import ServerRequest
 from agentci.record.otlp_receiver import JSON_TYPE, PROTOBUF, OtlpReceiver
-from agentci.record.recorded_case import read_cases, summarize_lines
+from agentci.record.recording_choice import summarize_lines
 from agentci.record.request_file import format_requests, parse_requests, select_requests
 from agentci.record.write_spans import CaseStamp, write_turns
 

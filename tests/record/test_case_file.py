@@ -3,7 +3,7 @@ import json
 import pytest
 
 from agentci.errors import InputError
-from agentci.record.recorded_case import (
+from agentci.record.case_file import (
     MAX_CASES,
     MAX_INPUT_BYTES,
     RecordCase,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentci.record import injected
+from agentci.record.agent_process import make_injection_variables
 from agentci.record.otlp_receiver import OtlpReceiver
-from agentci.record.recorder import make_injection_variables
 from agentci.record.write_spans import CaseStamp
 from examples.agents.mock_model import MockModel, mock_model
 from tests.helpers.support import run_agentci

@@ -21,7 +21,7 @@ from agentci.record.otlp_receiver import (
     drop_signal_variables,
     make_export_variables,
 )
-from agentci.record.recorded_case import EXPORTED, INJECTED, PROXY, choose_recording
+from agentci.record.recording_choice import EXPORTED, INJECTED, PROXY, choose_recording
 from agentci.record.write_spans import CaseStamp
 from examples.agents.mock_model import mock_model
 from tests.helpers.support import run_agentci

@@ -17,7 +17,7 @@ import pytest
 
 from agentci.model.trace import Trace
 from agentci.model.values import Place
-from agentci.record.recorder import find_last_line
+from agentci.record.agent_process import find_last_line
 from examples.agents.mock_model import MockModel, mock_model
 from tests._util.http.servers import Answer, script, serve
 from tests.helpers.support import ROOT, Ran, run_agentci

@@ -2,8 +2,7 @@
 
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -14,7 +13,6 @@ from agentci._util.files import write_to_stream
 from agentci._util.text.escape import escape_for_log_line
 from agentci._util.text.format import format_count, parse_seconds
 from agentci._util.text.suggest import find_nearest, quote_name
-from agentci._util.text.truncate import short, truncate_list
 from agentci._util.workspace import (
     ResolvedPath,
     Workspace,
@@ -23,47 +21,44 @@ from agentci._util.workspace import (
     limit_input,
     read_file,
 )
+from agentci.cli.commands.record_report import (
+    describe_removed,
+    find_ignored_inputs,
+    find_restored,
+    list_problems,
+    show_recording,
+)
 from agentci.cli.session import Session
 from agentci.config.options import COMMAND_PLACEHOLDER
-from agentci.errors import InputError, RecordingError
+from agentci.errors import InputError
 from agentci.model.result import EXIT_INVALID_INPUT
-from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY
-from agentci.model.values import COMMAND_LINE, Place, Problem, hint_at_show, replace
-from agentci.record.otlp_receiver import TOO_MANY_SPANS
-from agentci.record.printed_answer import AnswerSource, is_changed_output
-from agentci.record.recorded_case import (
+from agentci.model.values import COMMAND_LINE, Place, Problem, replace
+from agentci.record.case_file import (
+    NO_CASE,
     OWN_ID_HINT,
     RecordCase,
-    are_equal_runs,
     choose_cases,
     describe_equal_ids,
     fold_id,
     read_cases,
 )
-from agentci.record.recorder import (
-    INPUT_PLACE,
-    INPUT_VARIABLE,
-    NO_CASE,
-    NONE_MADE,
-    RecordedCase,
-    RecordOrder,
-    find_last_line,
-    record,
-)
+from agentci.record.printed_answer import AnswerSource
+from agentci.record.record_order import INPUT_NAME, INPUT_PLACE, RecordOrder
+from agentci.record.recorded_case import RecordedCase
+from agentci.record.recorder import record
+from agentci.record.recording_choice import are_equal_runs
 from agentci.record.recording_file import (
     EarlierRecording,
-    FileOutcome,
     RecordingWriter,
     find_recording_path,
     note_failed_recording,
 )
 from agentci.record.redaction import RecordingRedactor
-from agentci.record.replay import REPEATED, ReplayMode, read_requests
+from agentci.record.replay import ReplayMode, read_requests
 from agentci.record.request_file import remove_other_cases, write_requests
 from agentci.record.write_spans import mark_lines
 from agentci.recordings.registry import REQUESTS_SUFFIX, name_failed_recording
 from agentci.recordings.telemetry import semconv
-from agentci.reports.groups_and_totals import MAX_NAMES, format_problem
 
 EXIT_FAILED: Final = 1
 EXIT_INCOMPLETE: Final = 3
@@ -74,53 +69,6 @@ PLACEHOLDER_LINE: Final = re.compile(rf"^[^#]*\b{COMMAND_PLACEHOLDER}\b")
 CASE_SECONDS: Final = 300
 COMMAND_SECONDS: Final = 3_600
 PLACEHOLDER: Final = re.compile(r"\$?(?:\{\{\s*(\w+)\s*\}\}|\{\s*(\w+)\s*\})")
-INPUT_NAME: Final = INPUT_PLACE.strip("{}")
-UNREAD_HINT: Final = (
-    f"the command has no `{INPUT_PLACE}` and read nothing from stdin: add `{INPUT_PLACE}` to it, "
-    f"unless the agent reads {INPUT_VARIABLE}"
-)
-READ_INPUT_HINT: Final = (
-    f"add `{INPUT_PLACE}` to the command, or read the input from stdin or {INPUT_VARIABLE}"
-)
-ADD_INPUT_HINT: Final = "add it to the file of cases, unless they are runs of one question"
-NO_CALLS: Final = "no model call reached the recorder"
-URL_HINT: Final = (
-    "the agent must read its base URL from OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL, "
-    "GOOGLE_GEMINI_BASE_URL or AZURE_OPENAI_ENDPOINT, for example "
-    '`OpenAI(base_url=os.environ["OPENAI_BASE_URL"])`'
-)
-SPANS_HINT: Final = (
-    "install the instrumentation of the agent's framework, whose spans are recorded, or export "
-    "OpenTelemetry"
-)
-QUESTION_HINT: Final = (
-    "add the question to the command if the agent needs one, or ask several with --cases FILE"
-)
-REPLAY_HINT: Final = "record again with a key if the change is wanted, or use --replay=fallback"
-UNSENT_HINT: Final = "remove the case if the agent is meant to call no model"
-REPEAT_HINT: Final = "check why the agent does not end"
-TURNS_HINT: Final = (
-    f"let the agent ask each argument of `{INPUT_PLACE}`, a word of its own, or each line of "
-    "stdin, in one conversation"
-)
-OUTPUT_LINES: Final = 10
-MAX_QUESTION: Final = 80
-MAX_REQUESTS: Final = 3
-NO_INPUT_HINT: Final = (
-    f"the case has no `{INPUT_NAME}`, so stdin is empty and {INPUT_VARIABLE} not set"
-)
-NO_ANSWER_HINT: Final = "check that the agent ends with an answer of the model"
-ONE_CASE_HINT: Final = "with --case ID, a recording keeps its other cases"
-ANSWER_HINT: Final = (
-    "--answer stdout records what the command prints, --answer model drops this warning"
-)
-PRINTED_HINT: Final = "--answer model ignores what they print"
-MORE_HINT: Final = "--answer stdout makes all of it the answer"
-CHANGED_HINT: Final = "if the change is wanted, record again without --replay"
-KEY_HINT: Final = "print no keys"
-PRINT_HINT: Final = "print the answer, or pass --answer model"
-RESTORED_HINT: Final = "record again, or replay and commit the restored file"
-FEWER_CASES_HINT: Final = "record fewer cases at once"
 
 
 class RecordOptions(Struct, frozen=True, kw_only=True):
@@ -276,12 +224,11 @@ def _make_recording(
         shares_terminal=shares_terminal,
         is_injected=options.is_injected,
         report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
-        keep=keep,
         is_stopped=interruption.is_requested,
         timeout=_parse_timeout(options.timeout, has_cases=bool(options.cases)),
     )
     with closing(writer), _noting_failure(order, path, workspace):
-        found = record(order)
+        found = record(order, keep)
         if options.replay is not None:
             found = _keep_equal_runs(found, earlier)
         lines = [line for each in found for line in each.lines]
@@ -294,12 +241,12 @@ def _make_recording(
     if options.replay is None and any(each.requests for each in found) and is_whole:
         remove_other_cases(folder, [each.case for each in found])
     removed = _list_removed(earlier, lines) if is_whole else []
-    restored = () if options.replay is None else _find_restored(found, earlier, name)
-    _show_recording(
+    restored = () if options.replay is None else find_restored(found, earlier, name)
+    show_recording(
         found,
         name,
         session,
-        changes=(*restored, *_describe_removed(removed, name)),
+        changes=(*restored, *describe_removed(removed, name)),
         outcome=outcome,
         failed=workspace.display_path(name_failed_recording(path.path)),
     )
@@ -307,8 +254,8 @@ def _make_recording(
     return Recording(
         file=name,
         problems=(
-            *(problem for _, listed in _list_problems(found) for problem in listed),
-            *_find_ignored_inputs(found),
+            *(problem for _, listed in list_problems(found) for problem in listed),
+            *find_ignored_inputs(found),
             *restored,
         ),
         exit_code=_find_exit_code(found) if number is None else 128 + number,
@@ -454,45 +401,6 @@ def _keep_equal_runs(
     return tuple(kept)
 
 
-def _show_recording(
-    found: Sequence[RecordedCase],
-    file: str,
-    session: Session,
-    *,
-    changes: Sequence[Problem],
-    outcome: FileOutcome,
-    failed: str,
-) -> None:
-    """Print what came in as `agentci show` does, how much it is, and the problems.
-
-    Args:
-        changes: warnings about cases that the file had before.
-        failed: file that was written instead if the recording failed.
-    """
-    if any(each.source for each in found):
-        from agentci.cli.commands.show import format_recording  # noqa: PLC0415 (after the agent)
-
-        content = "\n".join(line for each in found for line in each.lines)
-        try:
-            written = failed if outcome == "kept" else file
-            shown = format_recording(content.encode(), written, session)
-        except RecordingError as error:  # as a case without a complete turn says, too
-            shown = f"{escape_for_log_line(str(error.problem))}\n"
-        write_to_stream(f"{shown}\n", session.out)
-    summary = _format_summary(found, file, outcome, failed=failed)
-    write_to_stream(f"{escape_for_log_line(summary)}\n", session.out)
-    outputs: set[str] = set()
-    problems = "".join(_format_problems(*each, outputs) for each in _list_problems(found))
-    ignored = (escape_for_log_line(format_problem(each)) for each in _find_ignored_inputs(found))
-    problems += "".join(f"{line}\n" for line in ignored)
-    others = (
-        escape_for_log_line(format_problem(each))
-        for each in (*_find_answers(found), *_find_other_values(found), *changes)
-    )
-    problems += "".join(f"{line}\n" for line in others)
-    write_to_stream(problems, session.services.err)
-
-
 def _find_cases(options: RecordOptions, workspace: Workspace) -> tuple[RecordCase, ...]:
     if not options.cases:
         if len(options.case_ids) > 1:
@@ -555,250 +463,6 @@ def _find_requests_folder(options: RecordOptions, workspace: Workspace) -> Resol
         message = f"--requests {given} is a file"
         raise InputError.from_message(message, hint="name a folder for the requests")
     return found
-
-
-def _format_summary(
-    found: Sequence[RecordedCase], name: str, outcome: FileOutcome, *, failed: str
-) -> str:
-    turns = sum(each.summary.turns for each in found)
-    calls = sum(each.model_calls for each in found)
-    tools = sum(each.summary.tool_calls for each in found)
-    counts = [
-        format_count(turns, "turn"),
-        format_count(tools, "tool call"),
-        format_count(calls, "model call"),
-    ]
-    if any(each.case for each in found):
-        counts.insert(0, format_count(sum(bool(each.case) for each in found), "case"))
-    sources = Counter(each.source for each in found if each.source)
-    where = f"Recorded to {name}" if sources else "Nothing recorded"
-    if outcome == "kept":
-        where = f"Recording failed, {name} is unchanged"
-    text = f"{where}: {', '.join(counts)}{_format_sources(sources)}"
-    if forwarded := sum(each.forwarded for each in found):
-        text += f"; {forwarded:,} of them went to the model, as the recording lacks them"
-    incomplete = sum(bool(each.incomplete) for each in found)
-    if incomplete and outcome != "none":
-        text += (
-            f"; {format_count(incomplete, 'incomplete run')}, reported as errors by `agentci run`"
-        )
-    if outcome in ("kept", "failed"):
-        text += f"; {hint_at_show(failed)}"
-    return text
-
-
-def _format_sources(sources: Counter[str]) -> str:
-    """Format what the traces are from: `` (proxy 2 cases, injected telemetry 1 case)``."""
-    if len(sources) < 2:  # noqa: PLR2004 (one source needs no counts)
-        return "".join(f" (from the {source})" for source in sources)
-    counts = (f"{source} {format_count(n, 'case')}" for source, n in sources.most_common())
-    return f" (from the {', '.join(counts)})"
-
-
-def _list_problems(
-    found: Sequence[RecordedCase],
-) -> list[tuple[RecordedCase, list[Problem]]]:
-    """Return the problems of each case; a hint only once, as that of a crash is long."""
-    hints: set[str] = set()
-    listed: list[tuple[RecordedCase, list[Problem]]] = []
-    for each in found:
-        own: list[Problem] = []
-        for problem in _find_problems(each):
-            is_known = problem.hint in hints
-            own.append(replace(problem, hint=None) if is_known else problem)
-            hints.add(problem.hint or "")
-        listed.append((each, own))
-    return listed
-
-
-def _format_problems(found: RecordedCase, problems: Sequence[Problem], outputs: set[str]) -> str:
-    """Format the problems of a case, and below them the last lines that its command printed.
-
-    Args:
-        outputs: what was printed for other cases, which is not repeated.
-    """
-    lines = [escape_for_log_line(format_problem(each)) for each in problems]
-    printed = found.output.strip().splitlines()[-OUTPUT_LINES:]
-    # The message of a crash has the last line.
-    is_shown = found.has_activity or len(printed) > 1
-    if found.end.code and is_shown and found.output not in outputs:
-        outputs.add(found.output)
-        lines += [f"  {escape_for_log_line(line)}" for line in printed]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _find_problems(found: RecordedCase) -> Iterator[Problem]:
-    """Yield why a case is not complete, that its command failed, and where its traces are from."""
-    name = f"case {found.case}: " if found.case else ""
-    if found.reason:
-        yield Problem(message=f"{name}recorded from the {found.reason}", severity="note")
-    for error in found.injection_errors:
-        yield Problem(message=f"{name}injection failed: {error}", severity="note")
-    if found.misses:
-        hint = REPEAT_HINT if found.misses[0].startswith(REPEATED) else REPLAY_HINT
-        yield Problem(message=f"{name}{found.misses[0]}", hint=hint)
-    elif found.end.code and not found.has_activity:
-        line = find_last_line(found.output)
-        message = f"{name}the command {found.end.describe()} before it called a model"
-        message += f": {line}" if line else ""
-        yield Problem(message=message, hint=_explain_crash(found))
-        return
-    elif found.summary.missing and found.end.code is not None:
-        why, _, hint = _explain(found).partition("; ")
-        yield Problem(message=f"{name}no complete turn: {why}", hint=hint or None)
-    if found.end.code:
-        after = f" after the model {found.open_call}" if found.open_call else ""
-        yield Problem(message=f"{name}the command {found.end.describe()}{after}")
-    if found.turns_problem:
-        yield Problem(message=f"{name}{found.turns_problem}", hint=TURNS_HINT)
-
-
-def _find_ignored_inputs(found: Sequence[RecordedCase]) -> tuple[Problem, ...]:
-    """Return that all cases asked the same, if they did; without inputs, that may be meant."""
-    ignoring = [each for each in found if each.ignores_input]
-    lacking = [each for each in found if each.lacks_input and each.question]
-    is_same = len({each.question for each in lacking}) == 1 < len(lacking)
-    if not ignoring and not is_same:
-        return ()
-    same = ignoring or lacking
-    question = short(" ".join(same[0].question.split()), MAX_QUESTION)
-    number = format_count(len(same), "case")
-    if ignoring:
-        message = f"{number} sent the same question, not their inputs: `{question}`"
-        return (Problem(message=message, hint=READ_INPUT_HINT),)
-    message = f"{number} without `{INPUT_NAME}` sent the same question: `{question}`"
-    return (Problem(message=message, hint=ADD_INPUT_HINT, severity="warning"),)
-
-
-def _describe_removed(removed: Sequence[str], file: str) -> Iterator[Problem]:
-    if removed:
-        names = ", ".join(truncate_list(removed, MAX_NAMES))
-        message = f"{file} no longer has {format_count(len(removed), 'recorded case')}: {names}"
-        yield Problem(message=message, hint=ONE_CASE_HINT, severity="warning")
-
-
-def _find_restored(
-    found: Sequence[RecordedCase], earlier: EarlierRecording, file: str
-) -> tuple[Problem, ...]:
-    """Return that a replay came to complete runs which the file does not have, if it did.
-
-    The responses are older than the incomplete runs, and may not be what the model answers now.
-    """
-    incomplete = earlier.list_incomplete_cases()
-    restored = [each for each in found if each.is_complete and each.case in incomplete]
-    if not restored:
-        return ()
-    message = f"the recording of {_name_cases(restored)} failed; the replay has an earlier one's"
-    message += " responses"
-    place = Place(file=file)
-    return (Problem(message=message, place=place, hint=RESTORED_HINT, severity="warning"),)
-
-
-def _find_answers(found: Sequence[RecordedCase]) -> Iterator[Problem]:
-    """Yield which answers are now what the command prints, and where it prints more than that."""
-    chosen = [each for each in found if each.prints_answer]
-    more = [each for each in found if each.prints_more]
-    if chosen:
-        message = f"the answer of {_name_cases(chosen)} is what the command prints, also in replays"
-        yield Problem(message=message, hint=PRINTED_HINT, severity="note")
-    if more:
-        message = (
-            f"the answer of {_name_cases(more)} is the model's; what the command prints besides is "
-            "only compared with the recording and the baseline"
-        )
-        is_single = all(each.asked and each.summary.turns == 1 for each in more)
-        yield Problem(message=message, hint=MORE_HINT if is_single else None, severity="note")
-
-
-def _name_cases(found: Sequence[RecordedCase]) -> str:
-    names = [each.case for each in found if each.case]
-    if not names:
-        return "the run"
-    return f"{format_count(len(found), 'case')} ({', '.join(truncate_list(names, MAX_NAMES))})"
-
-
-def _find_other_values(found: Sequence[RecordedCase]) -> Iterator[Problem]:
-    """Yield the first warning of each kind about answers and arguments, with the other cases."""
-    listed = [(each.case, text) for each in found for text in each.warnings]
-    hints: tuple[tuple[Callable[[str], bool], str | None], ...] = (
-        (lambda text: text.startswith(PRINTED_KEY), KEY_HINT),
-        (is_changed_output, CHANGED_HINT),
-        (lambda text: text.startswith(OTHER_OUTPUT), ANSWER_HINT),
-        (lambda text: text.startswith(OTHER_TELEMETRY), None),
-    )
-    for is_kind, hint in hints:
-        warned = [(case, text) for case, text in listed if is_kind(text)]
-        listed = [each for each in listed if each not in warned]
-        if warned:
-            case, text = warned[0]
-            more = f" ({format_count(len(warned) - 1, 'more warning')})" if len(warned) > 1 else ""
-            message = f"{f'case {case}: ' if case else ''}{text}{more}"
-            yield Problem(message=message, hint=hint, severity="warning")
-
-
-def _explain_crash(found: RecordedCase) -> str:
-    """Return what may help a command that failed before it called a model."""
-    hints: list[str] = []
-    if found.end.limit is not None:
-        hints.append("raise --timeout if the agent needs longer")
-    elif found.other_requests:
-        hints.append(f"it sent only {', '.join(found.other_requests[:MAX_REQUESTS])}")
-    elif found.unrecorded:
-        hints.append(f"if it did call one, {found.unrecorded}; {SPANS_HINT}")
-    else:
-        if found.lacks_input and INPUT_VARIABLE in found.output:
-            hints.append(NO_INPUT_HINT)
-        elif found.is_input_unread and not _names_key(found):
-            hints.append(UNREAD_HINT)
-        if found.unset_keys:
-            doubt = "" if _names_key(found) else "if it needs a key, "
-            hints.append(f"{doubt}{_explain_keys(found)}")
-    return "; ".join(hints) or f"correct the command; if it did call one, {URL_HINT}"
-
-
-def _explain(found: RecordedCase) -> str:
-    """Return why a case has no complete turn, and what may help."""
-    if found.failure:
-        return found.failure
-    return _explain_turns(found) if found.has_activity else _explain_no_calls(found)
-
-
-def _explain_turns(found: RecordedCase) -> str:
-    hint = NO_INPUT_HINT if found.lacks_input and not found.question else NO_ANSWER_HINT
-    if found.summary.missing.startswith(OTHER_OUTPUT):
-        hint = PRINT_HINT
-    if found.summary.missing == TOO_MANY_SPANS:
-        hint = FEWER_CASES_HINT
-    return f"{found.summary.missing}; {hint}"
-
-
-def _explain_no_calls(found: RecordedCase) -> str:
-    if found.summary.missing.endswith(NONE_MADE):
-        return f"{found.summary.missing}; {UNSENT_HINT}; otherwise, {URL_HINT}"
-    if found.other_requests:
-        return f"the agent asked no model, only {', '.join(found.other_requests[:MAX_REQUESTS])}"
-    if found.unrecorded:
-        return f"{NO_CALLS}; {found.unrecorded}; {SPANS_HINT}; otherwise, {URL_HINT}"
-    hints = [NO_CALLS]
-    if not found.case:
-        hints.append(QUESTION_HINT)
-    is_unread = found.is_input_unread and not _names_key(found)
-    if is_unread:
-        hints.append(UNREAD_HINT)
-    if found.unset_keys:
-        hints.append(_explain_keys(found))
-    hints.append(f"{'otherwise, ' if is_unread else ''}{URL_HINT}")
-    return "; ".join(hints)
-
-
-def _names_key(found: RecordedCase) -> bool:
-    """Whether the command printed the name of a variable whose key is not set."""
-    return any(name in found.output for name in found.unset_keys)
-
-
-def _explain_keys(found: RecordedCase) -> str:
-    names = " or ".join(found.unset_keys)
-    return f"{names} is not set: set the key of the model, or use --replay"
 
 
 def _find_exit_code(found: Sequence[RecordedCase]) -> int:
