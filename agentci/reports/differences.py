@@ -32,19 +32,22 @@ _INDEX: Final = re.compile(r"\[\d+\]")
 class TurnDifference(Struct, frozen=True, kw_only=True):
     """What differs in the calls or in the answer of one turn.
 
-    Lines have at most ``WIDTH`` characters, apart from their sign: ``-`` reference, ``+`` this run,
-    ``!`` moved.
-
     Attributes:
         turn: counted from 1.
-        lines: of calls, or of the answer from the first sentence on that differs.
+        texts: the calls, or the answers from the first sentence on that differs, each after its
+            sign: ``-`` reference, ``+`` this run, ``!`` moved.
         rows: places of these calls among those of the turn that differ, from 0.
     """
 
     turn: int
     reference: Reference
-    lines: tuple[str, ...]
+    texts: tuple[str, ...]
     rows: tuple[int, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The texts in lines of at most ``WIDTH`` characters, apart from their sign."""
+        return tuple(_wrap(self.texts))
 
     def describe(self, what: str) -> str:
         """Describe what the lines show: ``answer of turn 1 (- expected, + actual)``."""
@@ -71,8 +74,14 @@ class RunDifference(Struct, frozen=True, kw_only=True):
     more_kinds: str = ""
     is_same: bool = False
 
+    @property
+    def first_texts(self) -> tuple[str, ...]:
+        """The first calls that differ, else the answers; empty if only turns are missing."""
+        parts = (*self.calls, *([self.answer] if self.answer else []))
+        return parts[0].texts if parts else ()
+
     def list_parts(self, *, with_calls: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the tool calls by turn, then the answer, each with its label."""
+        """Yield the lines of tool calls by turn, then of the answer, each with its label."""
         for part in self.calls if with_calls else ():
             yield part.describe("tool calls"), part.lines
         if self.answer is not None:
@@ -124,7 +133,7 @@ class _DifferingCall(Struct, frozen=True):
     reference: Reference
     place: int
     row: ToolCallRow
-    lines: tuple[str, ...]
+    texts: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -153,8 +162,8 @@ def _find_differences(content: RunContent, reference: Reference) -> RunDifferenc
             for place, row in enumerate(rows)
         )
         if texts:
-            lines = tuple(_format_answers(*texts))
-            answers.append(TurnDifference(turn=number, reference=own, lines=lines))
+            shown = tuple(_format_answers(*texts))
+            answers.append(TurnDifference(turn=number, reference=own, texts=shown))
     if not (missing or calls or answers):
         return None
     calls.sort(key=lambda each: rank_row(each.row))
@@ -183,11 +192,15 @@ def _choose_calls(calls: Sequence[_DifferingCall]) -> list[_DifferingCall]:
     others = [each for each in calls if each is not kinds[each.kind]]
     chosen: list[_DifferingCall] = []
     for each in (*firsts, *others):
-        if each.lines not in (known.lines for known in chosen) and (
-            not chosen or sum(len(one.lines) for one in (*chosen, each)) <= MAX_CALL_LINES
+        if each.texts not in (known.texts for known in chosen) and (
+            not chosen or _count_lines((*chosen, each)) <= MAX_CALL_LINES
         ):
             chosen.append(each)
     return [each for each in calls if any(each is one for one in chosen)]
+
+
+def _count_lines(calls: Sequence[_DifferingCall]) -> int:
+    return sum(1 for call in calls for _ in _wrap(call.texts))
 
 
 def _group_by_turn(calls: Sequence[_DifferingCall]) -> Iterator[TurnDifference]:
@@ -196,7 +209,7 @@ def _group_by_turn(calls: Sequence[_DifferingCall]) -> Iterator[TurnDifference]:
         yield TurnDifference(
             turn=number,
             reference=own[0].reference,
-            lines=tuple(line for each in own for line in each.lines),
+            texts=tuple(text for each in own for text in each.texts),
             rows=tuple(each.place for each in own),
         )
 
@@ -277,10 +290,10 @@ def _format_row(row: ToolCallRow, reference: Reference) -> Iterator[str]:
     if row.mark == "moved":
         order = "later" if row.expected else "earlier"
         than = "expected" if reference == "expected" else "in the baseline"
-        yield from _format("!", f"{row.expected or row.actual} was called {order} than {than}")
+        yield _format("!", f"{row.expected or row.actual} was called {order} than {than}")
     else:
         for sign, _, call in (line.partition(" ") for line in list_sides(row)):
-            yield from _format(sign, call)
+            yield _format(sign, call)
 
 
 def _split(text: str | None) -> list[str]:
@@ -291,16 +304,22 @@ def _split(text: str | None) -> list[str]:
 def _format_answers(expected: str, actual: str | None) -> Iterator[str]:
     """Yield both answers from the first sentence on that differs."""
     if actual is None:
-        yield from _format("-", expected)
+        yield _format("-", expected)
         yield "+ (no answer)"
         return
     one, other = _split(expected), _split(actual)
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
     old, new = (escape.flatten_line(" ".join(side[same:])) for side in (one, other))
     for sign, text in zip("-+", change.shorten_pair(old, new, MAX_CHARACTERS), strict=True):
-        yield from _format(sign, text)
+        if text:
+            yield _format(sign, text)
 
 
-def _format(sign: str, text: str) -> Iterator[str]:
-    shown = truncate.short(escape.flatten_line(text), MAX_CHARACTERS)
-    yield from (f"{sign} {line}" for line in wrap(shown, WIDTH))
+def _format(sign: str, text: str) -> str:
+    return f"{sign} {truncate.short(escape.flatten_line(text), MAX_CHARACTERS)}"
+
+
+def _wrap(texts: Sequence[str]) -> Iterator[str]:
+    for each in texts:
+        sign, _, text = each.partition(" ")
+        yield from (f"{sign} {line}" for line in wrap(text, WIDTH))

@@ -512,8 +512,8 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
     The start of an answer may not show what is wrong with it, so the reason is before it.
     """
     names = [each.result.evaluator.name for each in cause.checks]
-    found = [] if cause.difference is None else [*cause.difference.list_parts()]
-    what = [markdown_code(each) for each in (_choose_excerpt(found[0][1]) if found else ())]
+    found = () if cause.difference is None else cause.difference.first_texts
+    what = [markdown_code(each) for each in (_choose_excerpt(found) if found else ())]
     reason = cause.checks[0].reason
     if not what:
         what = [markdown_prose(truncate.short(reason, MAX_EXCERPT))]
@@ -529,20 +529,17 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
     return f"- {which}: {evaluators}: {' '.join(what)}\n"
 
 
-def _choose_excerpt(lines: Sequence[str]) -> Sequence[str]:
-    """Choose two lines of a difference: the first that differ of two signs, else the first ones.
+def _choose_excerpt(texts: Sequence[str]) -> Sequence[str]:
+    """Choose two texts of a difference: the first of each side, else the first ones.
 
-    Together they have at most ``MAX_EXCERPT`` characters, of which some differ.
+    Together they have at most ``MAX_EXCERPT`` characters; two sides start shortly before they
+    differ.
     """
-    signs = dict.fromkeys(each[:2] for each in lines)
-    sides = [[each[2:] for each in lines if each[:2] == sign] for sign in signs]
-    if len(sides) == 1:
-        room = MAX_EXCERPT // len(lines[:2])
-        return [truncate.short(each, room) for each in lines[:2]]
-    pairs = list(zip(*sides[:2], strict=False))
-    pair = next((each for each in pairs if each[0] != each[1]), pairs[0])
-    texts = shorten_pair(pair[0], pair[1], MAX_EXCERPT // 2 - len("- "))
-    return [f"{sign}{text}" for sign, text in zip(signs, texts, strict=False)]
+    sides = [next((each[2:] for each in texts if each[0] == sign), None) for sign in "-+"]
+    if None in sides:
+        return [truncate.short(each, MAX_EXCERPT // len(texts[:2])) for each in texts[:2]]
+    pair = shorten_pair(sides[0] or "", sides[1] or "", MAX_EXCERPT // 2 - len("- "))
+    return [f"{sign} {text}" for sign, text in zip("-+", pair, strict=True)]
 
 
 def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout) -> str:

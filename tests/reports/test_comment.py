@@ -38,7 +38,7 @@ from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.run_content import encode_content
-from agentci.reports.sections import make_reasons_section
+from agentci.reports.sections import Layout, make_failure_sections, make_reasons_section
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from tests.conftest import Golden
 from tests.helpers.reports import CONFIG, Chunks, make_report, make_result, mixed_report, text_of
@@ -339,6 +339,33 @@ def test_causes_beyond_one_screen_are_folded() -> None:
     assert short.count("**`c") == 3
     assert long.count("**`c") == 2
     assert "<summary>1 more case with failures</summary>" in render(50)
+
+
+def test_line_of_another_cause_shows_the_first_words_that_differ() -> None:
+    """Also where a longer word moves the line break, and with what stands around them."""
+    start = "It takes about five working days until you see the amount on your statement"
+    answers = {
+        "first": ("Yes.", "No."),
+        "second": (f"{start}. Goodbye, and thank you for flying.",) * 2,
+    }
+    answers["second"] = (
+        answers["second"][0],
+        f"{start}, see INT-8814. Goodbye, and thank you for flying.",
+    )
+    chunks, results = Chunks(), []
+    for number, (case, (expected, answer)) in enumerate(answers.items()):
+        turn = TurnContent(user="x", answer=answer, expected_answer=expected)
+        stored = chunks.append(encode_content(RunContent(turns=(turn,))))
+        result = make_result("failed", 0.1 * number, case=case, evaluator=case)
+        results.append(replace(result, case=replace(result.case, content=stored)))
+    contents = StoredContents(chunks=chunks, redact=lambda content: content)
+    report = replace(make_report(results), contents=contents)
+    sections = make_failure_sections(report, Layout(causes=1), report_url="")
+    lines = "".join(block for each in sections for block in each.blocks)
+    assert (
+        "- `second`: `second`: `- …statement. Goodbye, and thank you for flying.` "
+        "`+ …statement, see INT-8814. Goodbye, and thank you for…`"
+    ) in lines
 
 
 def test_comment_has_at_most_three_causes_unfolded() -> None:

@@ -93,7 +93,7 @@ def sort_by_size(changes: Sequence[ArgumentChange]) -> list[ArgumentChange]:
 
 
 def shorten_pair(one: str, other: str, limit: int) -> tuple[str, str]:
-    """Truncate two texts to ``limit`` characters that start shortly before they differ."""
+    """Truncate two texts to ``limit`` characters that start a few words before they differ."""
     if max(len(one), len(other)) <= limit:
         return one, other
     same = next(
@@ -101,6 +101,8 @@ def shorten_pair(one: str, other: str, limit: int) -> tuple[str, str]:
         min(len(one), len(other)),
     )
     left = max(0, same - limit // 4)
+    if left:
+        left = max(left, one.find(" ", left, same))
     return _cut(one, left, limit), _cut(other, left, limit)
 
 
@@ -122,7 +124,11 @@ def read_number(text: str) -> float:
 
 
 def _cut(text: str, left: int, limit: int) -> str:
-    return truncate.short(f"{truncate.ELLIPSIS}{text[left + 1 :]}" if left else text, limit)
+    """Cut before and after whole words, unless a word takes a quarter of the text."""
+    shown = f"{truncate.ELLIPSIS}{text[left + 1 :]}" if left else text
+    if len(shown) > limit and (space := shown.rfind(" ", limit * 3 // 4, limit)) > 0:
+        limit = space + 1
+    return truncate.short(shown, limit)
 
 
 def _measure_change(change: ArgumentChange) -> float:
