@@ -162,8 +162,8 @@ def _find_differences(content: RunContent, reference: Reference) -> RunDifferenc
             for place, row in enumerate(rows)
         )
         if texts:
-            shown = tuple(_format_answers(*texts))
-            answers.append(TurnDifference(turn=number, reference=own, texts=shown))
+            sides = tuple(_format_answers(*texts))
+            answers.append(TurnDifference(turn=number, reference=own, texts=sides))
     if not (missing or calls or answers):
         return None
     calls.sort(key=lambda each: rank_row(each.row))
