@@ -259,10 +259,20 @@ def _compare_gates(base: Gate, head: Gate) -> Iterator[PolicyChange]:
     """Compare the gates of one config in both commits."""
     yield from _list_policy_changes(base, head)
     yield from _compare_evaluators(base, head)
-    yield from _compare_eval_cases(base, head)
+    removed, edited = _match_eval_cases(base, head)
+    kinds: tuple[tuple[PolicyChangeKind, str, list[str]], ...] = (
+        ("removed", REMOVED, removed),
+        ("edited", EDITED, edited),
+    )
+    for kind, after, cases in kinds:
+        if cases:
+            difference = (kind, format_count(len(cases), "eval case"), "", after)
+            yield _make_change(base, difference, cases)
     if base.recorded_runs and head.recorded_runs is not None:
         runs = f"{base.recorded_runs:,}", f"{head.recorded_runs:,}"
-        if head.recorded_runs < base.recorded_runs:
+        # A removed case says that its run is gone.
+        explained = len({*removed} - {*base.uncovered})
+        if base.recorded_runs - head.recorded_runs > explained:
             yield _make_change(base, ("removed", RECORDED_RUNS, *runs))
     for path, selected in head.selection.items():
         before = base.selection.get(path)
@@ -543,8 +553,8 @@ def _is_of_gate(difference: Difference, base: Gate, head: Gate) -> bool:
     return [each.on_turn_mismatch for each in gates] == values
 
 
-def _compare_eval_cases(base: Gate, head: Gate) -> Iterator[PolicyChange]:
-    """Yield the eval cases that were removed or edited; a case that was only renamed is neither."""
+def _match_eval_cases(base: Gate, head: Gate) -> tuple[list[str], list[str]]:
+    """List the eval cases that were removed, and those edited; one only renamed is neither."""
     left = Counter(head.eval_cases.values())
     unmatched: list[str] = []
     for case, digest in base.eval_cases.items():
@@ -554,11 +564,7 @@ def _compare_eval_cases(base: Gate, head: Gate) -> Iterator[PolicyChange]:
             unmatched.append(case)
     known = {*base.eval_cases.values()}
     new = {case for case, digest in head.eval_cases.items() if digest not in known}
-    removed = [case for case in unmatched if case not in new]
-    if removed:
-        subject = format_count(len(removed), "eval case")
-        yield _make_change(base, ("removed", subject, "", REMOVED), removed)
-    edited = [case for case in unmatched if case in new]
-    if edited:
-        subject = format_count(len(edited), "eval case")
-        yield _make_change(base, ("edited", subject, "", EDITED), edited)
+    return (
+        [case for case in unmatched if case not in new],
+        [case for case in unmatched if case in new],
+    )

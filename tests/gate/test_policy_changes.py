@@ -393,6 +393,18 @@ class TestEvalCases:
         assert changes(head, base) == []
         assert changes(gate(), head) == changes(base, gate()) == []
 
+    def test_runs_of_removed_cases_are_no_second_change(self) -> None:
+        cases = {"a": "1", "b": "2", "c": "3"}
+        base = gate(eval_cases=cases, recorded_runs=3)
+        head = gate(eval_cases={"a": "1"}, recorded_runs=1)
+        removed = "2 eval cases removed: b, c"
+        assert changes(base, head) == [removed]
+        runs = "recorded runs: 3 → 0"
+        assert changes(base, replace(head, recorded_runs=0)) == [removed, runs]
+        # A case without a run does not explain that one is gone.
+        unrecorded = replace(base, uncovered=("c",))
+        assert changes(unrecorded, head) == [removed, "recorded runs: 3 → 1"]
+
     def test_other_eval_case_of_traces(self) -> None:
         base = gate(case_names={"a": "", "b": "x", "c": "y"})
         assert changes(base, base) == []
