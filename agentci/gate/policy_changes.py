@@ -259,21 +259,7 @@ def _compare_gates(base: Gate, head: Gate) -> Iterator[PolicyChange]:
     """Compare the gates of one config in both commits."""
     yield from _list_policy_changes(base, head)
     yield from _compare_evaluators(base, head)
-    removed, edited = _match_eval_cases(base, head)
-    kinds: tuple[tuple[PolicyChangeKind, str, list[str]], ...] = (
-        ("removed", REMOVED, removed),
-        ("edited", EDITED, edited),
-    )
-    for kind, after, cases in kinds:
-        if cases:
-            difference = (kind, format_count(len(cases), "eval case"), "", after)
-            yield _make_change(base, difference, cases)
-    if base.recorded_runs and head.recorded_runs is not None:
-        runs = f"{base.recorded_runs:,}", f"{head.recorded_runs:,}"
-        # A removed case says that its run is gone.
-        explained = len({*removed} - {*base.uncovered})
-        if base.recorded_runs - head.recorded_runs > explained:
-            yield _make_change(base, ("removed", RECORDED_RUNS, *runs))
+    yield from _compare_cases_and_runs(base, head)
     for path, selected in head.selection.items():
         before = base.selection.get(path)
         if selected and before is not None and selected != before:
@@ -551,6 +537,22 @@ def _is_of_gate(difference: Difference, base: Gate, head: Gate) -> bool:
         return False
     gates = (_find_own_thresholds(gate.policy, name) for gate in (base, head))
     return [each.on_turn_mismatch for each in gates] == values
+
+
+def _compare_cases_and_runs(base: Gate, head: Gate) -> Iterator[PolicyChange]:
+    """Yield removed and edited eval cases, and that more runs are gone than those of the first."""
+    removed, edited = _match_eval_cases(base, head)
+    kinds: tuple[tuple[PolicyChangeKind, str, list[str]], ...] = (
+        ("removed", REMOVED, removed),
+        ("edited", EDITED, edited),
+    )
+    for kind, after, cases in kinds:
+        if cases:
+            difference = (kind, format_count(len(cases), "eval case"), "", after)
+            yield _make_change(base, difference, cases)
+    before, now = base.recorded_runs, head.recorded_runs
+    if before and now is not None and before - now > len({*removed} - {*base.uncovered}):
+        yield _make_change(base, ("removed", RECORDED_RUNS, f"{before:,}", f"{now:,}"))
 
 
 def _match_eval_cases(base: Gate, head: Gate) -> tuple[list[str], list[str]]:
