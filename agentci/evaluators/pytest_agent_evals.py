@@ -129,7 +129,7 @@ class PromptEntry(RepeatableEntry, Entry):
     judge: JudgeSpec | None = optional("The judge model; default: the config's.")
 
     @model_validator(mode="after")
-    def _on_its_scale(self) -> Self:
+    def _check_scale(self) -> Self:
         if self.scale is None:
             return self
         low, high = self.scale

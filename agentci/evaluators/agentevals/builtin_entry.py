@@ -58,7 +58,7 @@ class BuiltinEntry(RepeatableEntry, Entry, json_schema_extra=_with_camel_case):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_snake_case(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _convert_to_snake_case(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
         for camel, snake in CAMEL_CASE.items():
             if camel in data and snake in data:
                 raise ValueError(f"`{snake}` and `{camel}` are the same field; keep one of them")

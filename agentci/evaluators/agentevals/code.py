@@ -123,7 +123,7 @@ class SandboxedEntry(RepeatableEntry, Entry):
     cache: Cached = False
 
     @model_validator(mode="after")
-    def _with_readable_cache_dirs(self) -> Self:
+    def _check_cache_dirs(self) -> Self:
         check_cache_dirs(self.cache_dirs, executor=self.executor, cached=self.cache)
         return self
 
@@ -167,7 +167,7 @@ class RemoteEntry(ProgramEntry):
     sha256: Sha256 | None = optional("SHA-256 of the file at `ref`; required for `url`.")
 
     @model_validator(mode="after")
-    def _with_one_revision(self) -> Self:
+    def _check_one_revision(self) -> Self:
         if self.branch is not None and self.rev is not None:
             raise ValueError("`branch` and `rev` exclude each other; keep one of them")
         return self

@@ -337,13 +337,13 @@ class CodeJudgeEntry(RepeatableEntry, AgentvEntry):
     )
 
     @model_validator(mode="after")
-    def _with_readable_cache_dirs(self) -> Self:
+    def _check_cache_dirs(self) -> Self:
         check_cache_dirs(self.cache_dirs, executor=self.executor, cached=self.cache)
         return self
 
     @model_validator(mode="before")
     @classmethod
-    def _with_script(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _rename_command(cls, data: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if "command" in data and "script" in data:
             raise ValueError("`script` and `command` are the same field; keep one of them")
         if "command" not in data and "script" not in data:

@@ -399,7 +399,7 @@ class SimilarEntry(RepeatableEntry, AgentvEntry):
     )
 
     @model_validator(mode="after")
-    def _with_variable(self) -> Self:
+    def _check_api_key(self) -> Self:
         key = _find_service(self).get("api_key")
         if key is not None and not (
             isinstance(key, str) and VARIABLE_PLACEHOLDER.fullmatch(key.strip())

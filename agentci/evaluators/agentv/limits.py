@@ -258,7 +258,7 @@ class TokenUsageEntry(AgentvEntry):
     max_output: NonNegative | None = optional("Limit on output tokens.")
 
     @model_validator(mode="after")
-    def _with_a_limit(self) -> Self:
+    def _check_any_limit(self) -> Self:
         if self.max_total is None and self.max_input is None and self.max_output is None:
             raise ValueError("token_usage needs max_total, max_input or max_output")
         return self
@@ -286,7 +286,7 @@ class ExecutionMetricsEntry(AgentvEntry):
     )
 
     @model_validator(mode="after")
-    def _with_a_limit(self) -> Self:
+    def _check_any_limit(self) -> Self:
         limits = self.model_dump(exclude={*AgentvEntry.model_fields, "exploration_tolerance"})
         if all(value is None for value in limits.values()):
             raise ValueError(f"execution_metrics needs one of {', '.join(limits)}")

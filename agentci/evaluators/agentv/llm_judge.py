@@ -319,7 +319,7 @@ class CriterionSpec(StrictModel):
         return tuple(_parse_ranges(self.score_ranges or []))
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_ranges(self) -> Self:
         if not self.text and not self.score_ranges:
             raise ValueError(
                 "a criterion needs `outcome`, what a good answer does, or `score_ranges`"
@@ -355,7 +355,7 @@ class RubricsEntry(RepeatableEntry, agentv_evaluator.AgentvEntry):
     target: Text | None = optional("Name of the judge model in AgentV's list of targets.")
 
     @model_validator(mode="after")
-    def _with_criteria(self) -> Self:
+    def _check_one_list(self) -> Self:
         if (self.rubrics is None) == (self.criteria is None):
             raise ValueError("set either `criteria` or `rubrics`, which are the same field")
         return self
@@ -449,7 +449,7 @@ class PromptProgramSpec(StrictModel):
         return tuple(self.script or self.command or ())
 
     @model_validator(mode="after")
-    def _with_program(self) -> Self:
+    def _check_one_command(self) -> Self:
         if (self.script is None) == (self.command is None):
             raise ValueError("set either `script` or `command`, which are the same field")
         return self

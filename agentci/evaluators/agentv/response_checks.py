@@ -284,7 +284,7 @@ class RegexEntry(AgentvEntry):
     flags: str = optional("Flags of the expression, such as `i`.", default="")
 
     @model_validator(mode="after")
-    def _compiles(self) -> Self:
+    def _check_pattern(self) -> Self:
         parse_regex(self.value, self.flags)
         return self
 

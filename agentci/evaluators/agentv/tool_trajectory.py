@@ -277,7 +277,7 @@ class TrajectoryEntry(AgentvEntry):
     )
 
     @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def _check_mode(self) -> Self:
         if self.mode == "any_order" and self.minimums is None:
             raise ValueError("mode any_order needs `minimums`, such as {search: 1}")
         if self.mode != "any_order" and self.expected is None:

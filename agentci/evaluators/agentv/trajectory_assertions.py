@@ -267,7 +267,7 @@ class NamedToolSpec(StrictModel):
         return self.name or self.tool or self.pattern or ""
 
     @model_validator(mode="after")
-    def _named_once(self) -> Self:
+    def _check_one_name(self) -> Self:
         if sum(each is not None for each in (self.name, self.tool, self.pattern)) != 1:
             raise ValueError("set one of `name` and `pattern`")
         return self
@@ -307,7 +307,7 @@ class ArgumentsSpec(NamedToolSpec):
     )
 
     @model_validator(mode="after")
-    def _with_arguments(self) -> Self:
+    def _check_arguments(self) -> Self:
         if (self.args is None) == (self.arguments is None):
             raise ValueError("set `args`, the expected arguments")
         return self
@@ -325,7 +325,7 @@ class StepCountSpec(StrictModel):
     max: Least | None = optional("Maximum number.")
 
     @model_validator(mode="after")
-    def _limited(self) -> Self:
+    def _check_any_limit(self) -> Self:
         if self.min is None and self.max is None:
             raise ValueError("set `min` or `max`")
         return self
@@ -376,7 +376,7 @@ class SkillUseEntry(AgentvEntry):
     should_trigger: bool = optional("Whether the skill must be used.", default=True)
 
     @model_validator(mode="after")
-    def _with_skill(self) -> Self:
+    def _check_one_skill(self) -> Self:
         if (self.skill is None) == (self.value is None):
             raise ValueError("set `skill`, the name of the skill")
         return self

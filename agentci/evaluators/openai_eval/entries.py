@@ -205,7 +205,7 @@ class ModelGraderSpec(GraderSpec):
     input: GraderMessages = Field(description="Messages with instructions and placeholders.")
 
     @model_validator(mode="after")
-    def _of_something(self) -> Self:
+    def _check_placeholders(self) -> Self:
         if not any(list_template_paths(each.text) for each in self.input):
             raise ValueError(
                 "no message has a placeholder for the content to grade; add"
@@ -224,7 +224,7 @@ class LabelModelSpec(ModelGraderSpec):
     )
 
     @model_validator(mode="after")
-    def _known_labels(self) -> Self:
+    def _check_passing_labels(self) -> Self:
         for label in self.passing_labels:
             if label not in self.labels:
                 raise ValueError(f"the passing label {quote_name(label)} is not in `labels`")
@@ -254,7 +254,7 @@ class ScoreModelSpec(ModelGraderSpec, ScoredGraderSpec):
         return (value - low) / (high - low)
 
     @model_validator(mode="after")
-    def _within_its_range(self) -> Self:
+    def _check_range(self) -> Self:
         low, high = self.range
         if low >= high:
             raise ValueError("`range` must be [lowest, highest]")
@@ -293,7 +293,7 @@ class MultiGraderSpec(ScoredGraderSpec):
         return {each.name or "": each for each in self.graders}
 
     @model_validator(mode="after")
-    def _of_its_graders(self) -> Self:
+    def _check_grader_names(self) -> Self:
         known = list(self.members)
         if "" in known or len(known) < len(self.graders):
             raise ValueError("every grader in a list needs a unique `name`")
@@ -350,14 +350,14 @@ class OpenAIEvalEntry(RepeatableEntry, Entry):
     )
 
     @model_validator(mode="after")
-    def _with_one_threshold(self) -> Self:
+    def _check_one_threshold(self) -> Self:
         own = self.grader.own_threshold if isinstance(self.grader, ScoredGraderSpec) else None
         if own is not None and self.threshold not in (None, own):
             raise ValueError("`threshold` and `pass_threshold` contradict; keep one of them")
         return self
 
     @model_validator(mode="after")
-    def _somewhere(self) -> Self:
+    def _check_backend(self) -> Self:
         if self.backend == "local" and (self.base_url or self.api_key_env):
             raise ValueError("`base_url` and `api_key_env` require `backend: remote`")
         if self.backend == "remote" and not self.base_url:
