@@ -280,6 +280,7 @@ def _list_evaluators(
         blocks=(
             _render_regressed(each, by_name, report, several=several) for each in regressed[:most]
         ),
+        end=_note_zeros(_find_compared(regressed[:most], by_name)),
         total=len(regressed[:most]),
         share=0.1,
     )
@@ -291,6 +292,7 @@ def _list_evaluators(
             (_render_row(each, by_name, report, several=several) for each in found),
             (_render_removed(each, report, several=several) for each in removed.values()),
         ),
+        end="" if _note_zeros(compared) == short_rows.end else _note_zeros(compared),
         total=len(found) + len(removed),
         share=0.3,
     )
@@ -298,6 +300,19 @@ def _list_evaluators(
     other = "more " if most else ""
     title = f"Evaluators, of which {more:,} {other}regressed" if more else "Evaluators"
     return short_rows, sections.fold_section(all_rows, title)
+
+
+def _find_compared(
+    found: Sequence[groups_and_totals.EvaluatorChecks],
+    by_name: Mapping[tuple[str, str], EvaluatorComparison],
+) -> list[EvaluatorComparison]:
+    names = ((each.representative.config, each.representative.evaluator.name) for each in found)
+    return [by_name[name] for name in names]
+
+
+def _note_zeros(compared: Sequence[EvaluatorComparison]) -> str:
+    zeros = baseline_text.describe_zeros(compared)
+    return f"{zeros[0].upper()}{zeros[1:]}.\n\n" if zeros else ""
 
 
 def _render_regressed(
@@ -397,7 +412,8 @@ def _format_passed(passed: int, evaluated: int, others: Sequence[str]) -> str:
 
 
 def _comparison_section(comparison: Comparison, reasons: Sequence[str]) -> sections.Section:
-    remarks = baseline_text.list_remarks(comparison, reasons=reasons)
+    # The table of the evaluators says which checks count as 0.
+    remarks = baseline_text.list_remarks(comparison, with_zeros=False, reasons=reasons)
     blocks = [f"- {markdown_prose(each)}\n" for each in remarks]
     section = sections.Section(
         name="comparison",

@@ -1,6 +1,6 @@
 """Text for the comparison with a baseline, for all report formats."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -126,7 +126,7 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
     The change and its 95% interval are those of the checks of both runs. Without a change of at
     least ``MIN_CHANGE``, both are left out. An evaluator that evaluates nothing any more has no
     score: ``skipped``. Empty without a score. If the change counts checks as 0 that are not in the
-    score, both means are shown with it.
+    score, both means are shown with it; ``describe_zeros`` names these checks.
     """
     if compared is not None and (lost := find_lost_status(compared)):
         return lost
@@ -141,8 +141,7 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
     if low is not None and high is not None:
         parts.append(f"{format_signed(low)} to {format_signed(high)}")
     is_other = score is not None and abs(score - compared.after) >= MIN_CHANGE
-    if is_other and (zeros := _list_zeros(compared)):
-        parts.append(f"{' and '.join(zeros)} as 0")
+    if is_other and _list_zeros(compared):
         parts[0] = f"{format_score_pair(compared.before, compared.after)}: {parts[0]}"
     return f"{shown} ({', '.join(parts)})"
 
@@ -157,6 +156,7 @@ def list_remarks(
     *,
     with_outcomes: bool = True,
     with_numbers: bool = True,
+    with_zeros: bool = True,
     reasons: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield remarks that have no column in the table.
@@ -166,6 +166,7 @@ def list_remarks(
             to count the checks by class.
         with_numbers: whether to say how to read the mean scores and the tests, and to count the
             checks by class also for each evaluator.
+        with_zeros: whether to say which checks count as 0 in the mean scores.
         reasons: of the decision, which are not repeated.
     """
     if comparison.no_baseline:
@@ -182,6 +183,8 @@ def list_remarks(
     if with_outcomes:
         yield from _list_outcomes(comparison, reasons)
     yield from _list_rescored(comparison)
+    if with_zeros and (zeros := describe_zeros(comparison.evaluators)):
+        yield zeros
     if with_numbers:
         yield from _list_notes_on_numbers(comparison)
     if with_outcomes:
@@ -250,9 +253,6 @@ def _list_outcomes(comparison: Comparison, reasons: Sequence[str]) -> Iterator[s
 def _list_notes_on_numbers(comparison: Comparison) -> Iterator[str]:
     """Yield how to read the mean scores, the p-values and the power of the tests."""
     yield from _list_allowed_drops(comparison)
-    found = chain.from_iterable(map(_list_zeros, comparison.evaluators))
-    if zeros := [*dict.fromkeys(found)]:
-        yield f"in these mean scores, {' and '.join(zeros)} that passed in the baseline count as 0"
     if any(each.adjusted_for > 1 for each in comparison.evaluators):
         yield (
             "p-values are adjusted for the number of required evaluators of a config (Holm's "
@@ -280,6 +280,16 @@ def _list_allowed_drops(comparison: Comparison) -> Iterator[str]:
             yield f"drops are tested against 0 and only reported: no max_regression is set{where}"
         else:
             yield f"drops are tested against max_regression {limit:g}{where}"
+
+
+def describe_zeros(evaluators: Iterable[EvaluatorComparison]) -> str:
+    """Say which checks count as 0 in the mean scores that are compared; "" if none do."""
+    zeros = [*dict.fromkeys(chain.from_iterable(map(_list_zeros, evaluators)))]
+    if not zeros:
+        return ""
+    return (
+        f"in the compared mean scores, {' and '.join(zeros)} that passed in the baseline count as 0"
+    )
 
 
 def _list_zeros(compared: EvaluatorComparison) -> list[str]:

@@ -547,9 +547,10 @@ def _format_change(
     if now is None or before is None:
         return write(run or 0.0)
     old, new = write(before), write(now)
-    if old == new:
+    percent = round((now / before - 1) * 100) if before > 0 else None
+    if old == new or percent == 0:
         return f"{new} ({'unchanged' if now == before else 'about the same'})"
-    share = f" ({_format_share(now / before - 1)})" if before > 0 else ""
+    share = "" if percent is None else f" ({percent:+,}%)".replace("-", "\N{MINUS SIGN}")
     mark = bold if now >= before * (1 + notable) else ""
     own, other = _AMOUNT.fullmatch(old), _AMOUNT.fullmatch(new)
     if own is not None and other is not None and own["unit"] == other["unit"]:
@@ -558,11 +559,6 @@ def _format_change(
 
 
 _AMOUNT: Final = re.compile(r"(?P<number>\$?[\d.,]+)(?P<unit>\D*)")
-
-
-def _format_share(change: float) -> str:
-    percent = round(change * 100)
-    return f"{percent:+,}%".replace("-", "\N{MINUS SIGN}") if percent else "about the same"
 
 
 _NOTHING: Final = RunAmounts(cases=0)

@@ -194,7 +194,9 @@ def test_mean_scores_say_which_checks_count_as_0() -> None:
     before = [replace(make_result("passed", 1.0), id=f"{n:016x}") for n in range(3)]
     after = [*before[:2], replace(before[2], status="skipped", judgement=None, reason="none")]
     compared = compare_runs(before, after, (), baseline="base")
-    remark = "\n- in these mean scores, skipped checks that passed in the baseline count as 0\n"
+    remark = (
+        "\n- in the compared mean scores, skipped checks that passed in the baseline count as 0\n"
+    )
     assert remark in _render(replace(make_report(after), comparison=compared))
     for kept in (before, before[:2]):
         same = compare_runs(before, kept, (), baseline="base")

@@ -156,7 +156,7 @@ function tilesView() {
     const compared = common[{ ms: 'latency_cases', tokens: 'token_cases', usd: 'cost_cases' }[name]];
     const isPart = compared < all;
     const shown = delta(now - before, { format: () => `from ${format(before)}`, good: isNoise(now, before, noise) ? 0 : -1, least });
-    const isSame = format(now) === format(before);
+    const isSame = format(now) === format(before) || Math.abs(now / before - 1) <= 0.005;
     const known = CASES.filter((each) => each.amounts[name] !== undefined && each.checks.some((check) => check.before)).length;
     // Explained once, by the first of them.
     const left = known > compared && !explained ? ` (${count(known - compared)} with other turns, only errors or no stored run left out)` : '';

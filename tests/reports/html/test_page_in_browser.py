@@ -141,6 +141,12 @@ class TestOverview:
         assert "Highest agent cost" in page.texts("#choose-sort")[0]
         assert "Highest agent cost" not in show(mixed_report()).texts("#choose-sort")[0]
 
+    def test_change_of_less_than_half_a_percent_is_none(self, show: Show) -> None:
+        report = other_result_report("passed", tokens=902)
+        [tile] = [each for each in show(report).texts(".tile") if "tokens" in each]
+        assert tile.split("\n")[1:] == ["932", "about the same"]
+        assert "; 932 tokens (about the same)" in text_of(CommentReport(), report)
+
     def test_tile_of_required_checks_counts_only_these(self, show: Show) -> None:
         report = conversation_report()
         results = [
