@@ -204,7 +204,7 @@ def _add_record(commands: _Commands) -> None:
     record = _add_command(commands, "record", "run an agent and record it as traces")
     record.epilog = (
         "The agent is not sandboxed. Its model calls pass through a proxy on this machine. Exit "
-        "codes: 0 recorded, 1 the command failed, 2 invalid input, 3 a case has no complete turn."
+        "codes: 0 recorded, 1 the command failed, 2 invalid input, 3 a case has no complete run."
     )
     record.usage = "agentci record [OPTIONS] -- COMMAND..."
     record.add_argument(
@@ -232,7 +232,7 @@ def _add_record(commands: _Commands) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="record only this case, may be given several times; without --cases, the id of the "
+        help="record only this case (may be given several times); without --cases, the id of the "
         "recorded case",
     )
     record.add_argument(

@@ -378,7 +378,7 @@ class _ProxyConnection:
         length = headers.get("Content-Length", "0")
         if "Transfer-Encoding" in headers:
             raise ProxyRefusalError(
-                HTTPStatus.LENGTH_REQUIRED, "say the Content-Length of the body"
+                HTTPStatus.LENGTH_REQUIRED, "send the Content-Length of the body"
             )
         if not (length.isascii() and length.isdigit()):
             raise ProxyRefusalError(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")

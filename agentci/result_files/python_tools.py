@@ -309,7 +309,7 @@ def _make_inspect_file(
     if not header.eval.scorers and not any(row.status is None or row.score for row in rows):
         raise make_result_error(file, "the log has no scores", hint="run `inspect score`")
     warnings += [
-        make_warning(file, f"scorer {name} is not read: its values are texts") for name in unread
+        make_warning(file, f"scorer {name} is not read: its values are text") for name in unread
     ]
     return ResultFile(
         file=file, tool=INSPECT_AI, rows=check_unique(rows, file=file), warnings=tuple(warnings)

@@ -215,7 +215,7 @@ def test_output_that_changed_since_the_recording_is_a_warning_of_a_replay(
     is_answer = recorded == "text"
     of = "the answer of 1 case (oslo) is "
     assert (f"note: {of}what the command prints, also in replays; " in ran.err) == is_answer
-    assert (f"note: {of}the model's; what the command prints besides" in ran.err) != is_answer
+    assert (f"note: {of}the model's; anything else that the command prints" in ran.err) != is_answer
     if not is_answer:
         changed = f"'Answer:\\n' + {changed}"
     change_agent(tmp_path, changed)

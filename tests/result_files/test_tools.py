@@ -248,7 +248,7 @@ def test_inspect_value_with_keys_is_several_metrics() -> None:
     found = read_json(inspect_log(inspect_sample({"a": "C", "b": 2, "c": "words"})))
     assert outcomes(found) == {("t/1", "s/a"): ("passed", 1.0), ("t/1", "s/b"): (None, 2.0)}
     assert [each.message for each in found.warnings] == [
-        "scorer s/c is not read: its values are texts"
+        "scorer s/c is not read: its values are text"
     ]
 
 

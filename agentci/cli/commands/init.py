@@ -66,8 +66,8 @@ FIRST_CASES: Final = "eval_cases:\n  - id: hello\n    input: Hello\n"
 EXPRESSION: Final = "${{"
 ANSWER_KEY: Final = re.compile(rb"\banswer[\"']?\s*:")
 UNCHECKED_OUTPUT: Final = (
-    "evaluates the model's answers; what the agent prints besides is only compared with the "
-    "recording and the baseline"
+    "evaluates the model's answers; anything else that the agent prints is only compared "
+    "with the recording and the baseline"
 )
 NO_MANIFEST: Final = "requirements.txt, pyproject.toml or package.json"
 JOB_MINUTES: Final = 30

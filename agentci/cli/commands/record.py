@@ -171,7 +171,7 @@ def _noting_failure(order: RecordOrder, path: ResolvedPath, workspace: Workspace
 
 
 def _describe_problems(problems: Sequence[Problem]) -> str:
-    """Return the first problem with its place, and how many there are besides."""
+    """Return the first problem with its place, and how many more there are."""
     if not problems:
         return ""
     place = problems[0].place

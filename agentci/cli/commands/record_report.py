@@ -255,8 +255,8 @@ def _find_answers(found: Sequence[RecordedCase]) -> Iterator[Problem]:
         yield Problem(message=message, hint=PRINTED_HINT, severity="note")
     if more:
         message = (
-            f"the answer of {_name_cases(more)} is the model's; what the command prints besides is "
-            "only compared with the recording and the baseline"
+            f"the answer of {_name_cases(more)} is the model's; anything else that the "
+            "command prints is only compared with the recording and the baseline"
         )
         is_single = all(each.asked and each.summary.turns == 1 for each in more)
         yield Problem(message=message, hint=MORE_HINT if is_single else None, severity="note")

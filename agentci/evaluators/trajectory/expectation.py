@@ -405,7 +405,7 @@ class _CallReader:
         call = {ALIASES.get(key, key): each for key, each in written.items()}
         if len(call) < len(written):
             self._problems.add(
-                path, "`name` is `tool`, and `arguments` is `args`; keep one of both"
+                path, "`name` is `tool`, and `arguments` is `args`; keep one of the two"
             )
         unknown = [key for key in call if key not in known]
         if unknown and "args" in call and call["args"] is None:

@@ -453,7 +453,7 @@ def test_agent_of_a_recording_is_replayed_in_the_workflow(recorded: Path) -> Non
         "replay": True,
         "answer": "stdout",
     }
-    assert "what the agent prints besides" not in ran.out
+    assert "anything else that the agent prints" not in ran.out
     assert 'traces: "runs/*.jsonl"\n' in (recorded / "agentci.yaml").read_text()
     assert run_agentci(["validate"], cwd=recorded).code == 0
 
@@ -466,7 +466,9 @@ def test_agent_that_prints_more_than_answers_is_replayed_with_a_note(recorded: P
     record(recorded, "--cases", "inputs/cases.jsonl", "--out", "runs/a.jsonl", "--", *command)
     ran = run_agentci(["init", "--yes"], cwd=recorded)
     assert "answer" not in check_workflow(recorded)
-    assert f"{WORKFLOW} evaluates the model's answers; what the agent prints besides" in ran.out
+    assert (
+        f"{WORKFLOW} evaluates the model's answers; anything else that the agent prints" in ran.out
+    )
 
 
 @pytest.mark.parametrize(

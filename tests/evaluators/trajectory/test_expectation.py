@@ -60,7 +60,7 @@ def problems_of(written: Any) -> list[tuple[tuple[str | int, ...], str, str | No
         pytest.param([{"args": {}, "times": 1}], (0,), "the call has no `tool`", id="no tool"),
         pytest.param([{"tool": []}], (0, "tool"), "must not be empty", id="no tools"),
         pytest.param([{"tool": 1}], (0, "tool"), "a name or a list", id="number as tool"),
-        pytest.param([{"tool": "a", "name": "b"}], (0,), "keep one of both", id="alias"),
+        pytest.param([{"tool": "a", "name": "b"}], (0,), "keep one of the two", id="alias"),
         pytest.param([{"a": [1]}], (0, "a"), "must be a mapping", id="list of arguments"),
         pytest.param([{"tool": "a", "args": 1}], (0, "args"), "must be a mapping", id="args"),
         pytest.param([{"tool": "a", "times": "x"}], (0, "times"), "a count or a range", id="times"),
