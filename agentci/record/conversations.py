@@ -3,7 +3,8 @@
 A call continues a conversation if its messages start with the conversation's history; ids of tool
 calls decide between equal histories. A user message after a response without tool calls begins a
 turn. A turn that runs while a tool call is open, and whose question is in the arguments of that
-call, is a sub-agent's.
+call, is a sub-agent's. A request that is sent again before the agent goes on, such as a retry or
+one of several samples, belongs to the call that it repeats: one of the replies counts.
 """
 
 import json
@@ -12,8 +13,9 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from agentci.model.values import Json
+from agentci.model.values import Json, JsonObject
 from agentci.record.exchanges import Exchange
+from agentci.record.printed_answer import contains_answer
 from agentci.recordings.telemetry.messages import (
     SpanMessage,
     SpanMessages,
@@ -25,6 +27,8 @@ from agentci.recordings.telemetry.messages import (
 # Shorter arguments of a tool call occur in many questions.
 MIN_ARGUMENT_CHARACTERS: Final = 8
 _ASSISTANT: Final = "assistant"
+# Fields of a request that are no part of what is asked, besides numbers.
+_SETTINGS: Final = frozenset({"model", "generationConfig", "metadata", "stream_options"})
 # One part of a message, in a form that clients do not change when they send it again.
 HistoryPart: TypeAlias = tuple[str, str]
 
@@ -36,12 +40,14 @@ class CallStep(Struct, kw_only=True, eq=False):
         messages: what is new in the request since the call before it.
         results: results of this call's tools by position, from later requests.
         subagents: by position of the tool call, the turns that it started.
+        unused: the same request with other replies, with which the agent did not go on.
     """
 
     exchange: Exchange
     messages: SpanMessages
     results: dict[int, ToolResponsePart]
     subagents: "dict[int, list[RebuiltTurn]]"
+    unused: tuple[Exchange, ...] = ()
     next_started: int | None = None
 
 
@@ -50,12 +56,13 @@ class RebuiltTurn(Struct, kw_only=True, eq=False):
 
     Attributes:
         conversation: number of the conversation.
-        is_delegated: whether a tool call of another turn started it.
+        delegated: the turns that the same tool call of another turn started; None if it is no
+            sub-agent's.
     """
 
     conversation: int
     steps: list[CallStep]
-    is_delegated: bool = False
+    delegated: "list[RebuiltTurn] | None" = None
 
     @property
     def started(self) -> int:
@@ -65,7 +72,7 @@ class RebuiltTurn(Struct, kw_only=True, eq=False):
     @property
     def ended(self) -> int:
         """End of the last call, also of sub-agents, in nanoseconds since 1970."""
-        return max(step.exchange.ended for step in self.steps)
+        return max(each.ended for step in self.steps for each in (step.exchange, *step.unused))
 
     @property
     def question(self) -> str:
@@ -74,9 +81,20 @@ class RebuiltTurn(Struct, kw_only=True, eq=False):
 
 
 class _Conversation(Struct, kw_only=True, eq=False):
+    """Turns with one history.
+
+    Attributes:
+        repeated: the conversation whose last request its first one repeats; None if there is none.
+        repeated_step: with that request.
+        family: number of the first one of those that repeat each other.
+    """
+
     number: int
+    family: int
     turns: list[RebuiltTurn]
     history: tuple[HistoryPart, ...] = ()
+    repeated: "_Conversation | None" = None
+    repeated_step: CallStep | None = None
 
     @property
     def last(self) -> CallStep:
@@ -86,41 +104,60 @@ class _Conversation(Struct, kw_only=True, eq=False):
     def open_calls(self) -> tuple[ToolCallPart, ...]:
         return self.last.exchange.reply.calls
 
+    @property
+    def is_single(self) -> bool:
+        """Whether it has only one model call."""
+        return len(self.turns) == 1 and len(self.turns[0].steps) == 1
+
 
 def rebuild_turns(
-    exchanges: Iterable[Exchange], *, joins_repeated: bool = False
+    exchanges: Iterable[Exchange],
+    *,
+    joins_unanswered: bool = False,
+    joins_answered: bool = False,
+    printed: str = "",
 ) -> tuple[RebuiltTurn, ...]:
     """Rebuild the turns of one case, sorted by start; those of sub-agents are inside others.
 
     Args:
-        joins_repeated: whether a request that is sent again after an empty answer continues the
-            turn; else it begins a conversation.
+        joins_unanswered: whether a request that is sent again after an empty answer, or instead of
+            the results of tools, belongs to the same turn; else it begins a conversation.
+        joins_answered: whether it does so after any answer. Of several last answers, the last one
+            counts.
+        printed: what the command printed; a last answer that it contains counts instead.
     """
     conversations: list[_Conversation] = []
     for exchange in _drop_retried(sorted(exchanges, key=lambda one: one.started)):
         messages = exchange.request.messages
         given = make_history(messages)
         found = _find_conversation(exchange, given, conversations)
-        repeated = [c for c in conversations if joins_repeated and _is_repeated(exchange, given, c)]
-        if found is None and repeated:
-            found = repeated[-1]
-            new = messages[len(messages) :]
-        elif found is None:
-            found = _find_handover(exchange, given, conversations)
-            new = find_last_question(messages)
-        else:
+        repeated = _find_repeated(exchange, conversations) if joins_unanswered else None
+        if repeated is not None and _is_answered(repeated) and not joins_answered:
+            repeated = None
+        if found is not None and not (repeated and repeated.family == found.family):
             new = _find_new_messages(found, messages, given)
+        else:
+            found = None if repeated else _find_handover(exchange, given, conversations)
+            new = find_last_question(messages)
         if found is None:
-            found = _Conversation(number=len(conversations), turns=[])
+            number = len(conversations)
+            found = _Conversation(
+                number=number,
+                family=repeated.family if repeated else number,
+                turns=[],
+                repeated=repeated,
+                repeated_step=repeated.last if repeated else None,
+            )
             conversations.append(found)
         keeps_history = exchange.request.previous or exchange.request.conversation
         before = found.history if keeps_history else ()
         _add_step(found, exchange, new)
         found.history = (*before, *given, *make_history(exchange.reply.messages))
-    turns = [turn for each in conversations for turn in each.turns]
-    _assign_subagents(turns)
-    own = (turn for turn in turns if not turn.is_delegated)
-    return tuple(sorted(own, key=lambda turn: turn.started))
+    _assign_subagents([turn for each in conversations for turn in each.turns])
+    for each in reversed(conversations):
+        _join_repeated(each, printed)
+    turns = (turn for each in conversations for turn in each.turns if turn.delegated is None)
+    return tuple(sorted(turns, key=lambda turn: turn.started))
 
 
 def _drop_retried(exchanges: Sequence[Exchange]) -> list[Exchange]:
@@ -158,12 +195,73 @@ def _find_conversation(
     return _choose_longest(_prefer_trace(found, exchange.trace))
 
 
-def _is_repeated(
-    exchange: Exchange, given: Sequence[HistoryPart], conversation: _Conversation
-) -> bool:
-    """Whether a request repeats the last one of a conversation, whose answer was empty."""
-    is_later = conversation.last.exchange.ended <= exchange.started
-    return is_later and bool(given) and conversation.history == tuple(given)
+def _find_repeated(
+    exchange: Exchange, conversations: Sequence[_Conversation]
+) -> _Conversation | None:
+    """Return the conversation whose last request is repeated, perhaps with other settings."""
+    if exchange.request.conversation is not None:
+        return None
+    asked = _select_content(exchange.body)
+    latest = reversed(conversations)
+    return next((c for c in latest if asked == _select_content(c.last.exchange.body)), None)
+
+
+def _select_content(body: JsonObject) -> JsonObject:
+    """Return the body of a request without the model and settings such as the temperature."""
+    return {
+        name: value
+        for name, value in body.items()
+        if not isinstance(value, int | float) and name not in _SETTINGS
+    }
+
+
+def _is_answered(conversation: _Conversation) -> bool:
+    return not conversation.open_calls and bool(_get_text(conversation.last.exchange))
+
+
+def _get_text(exchange: Exchange) -> str:
+    """Return the text of a complete reply."""
+    texts = (message.content.text or "" for message in exchange.reply.messages)
+    return "" if exchange.failed else "".join(texts).strip()
+
+
+def _join_repeated(found: _Conversation, printed: str) -> None:
+    """Join a conversation to the one whose request its first one repeats, unless both went on."""
+    repeated, step = found.repeated, found.repeated_step
+    if repeated is None or step is None:
+        return
+    turn, own = found.turns[0], found.turns[0].steps[0]
+    other = next(each for each in repeated.turns if step in each.steps)
+    goes_on = repeated.last is not step or bool(step.subagents)
+    own_goes_on = not found.is_single or bool(own.subagents)
+    if turn.delegated is not other.delegated or (goes_on and own_goes_on):
+        return
+    replies = (step.exchange, *step.unused, own.exchange, *own.unused)
+    used = step.exchange if goes_on else own.exchange
+    if not goes_on and not own_goes_on:
+        used = max(replies, key=lambda each: _rank_answer(each, printed))
+    if own_goes_on:
+        step.results, step.subagents, step.next_started = (
+            own.results,
+            own.subagents,
+            own.next_started,
+        )
+        other.steps += turn.steps[1:]
+        repeated.turns += found.turns[1:]
+    step.exchange = used
+    unused = (each for each in replies if each is not used)
+    step.unused = tuple(sorted(unused, key=lambda each: each.started))
+    for each in found.turns[1:]:
+        each.conversation = repeated.number
+    if turn.delegated is not None:
+        turn.delegated.remove(turn)
+    found.turns = []
+
+
+def _rank_answer(exchange: Exchange, printed: str) -> tuple[bool, bool, int]:
+    """Return a key by which the answer that counts is the highest."""
+    text = "" if exchange.reply.calls else _get_text(exchange)
+    return bool(text), bool(text) and contains_answer(printed, text), exchange.started
 
 
 def _prefer_trace(found: Sequence[_Conversation], trace: str) -> Sequence[_Conversation]:
@@ -277,12 +375,14 @@ def _assign_subagents(turns: Sequence[RebuiltTurn]) -> None:
     """Add turns that a tool call started to the step of that call."""
     for turn in turns:
         for other in turns:
-            if other.conversation != turn.conversation and _start_subagent(other, turn):
-                turn.is_delegated = True
+            if other.conversation != turn.conversation:
+                turn.delegated = _start_subagent(other, turn)
+            if turn.delegated is not None:
                 break
 
 
-def _start_subagent(caller: RebuiltTurn, turn: RebuiltTurn) -> bool:
+def _start_subagent(caller: RebuiltTurn, turn: RebuiltTurn) -> list[RebuiltTurn] | None:
+    """Add a turn to the tool call that started it, and return all of that call; else None."""
     asked = "".join(turn.question.split())
     for step in caller.steps:
         until = step.next_started
@@ -290,9 +390,10 @@ def _start_subagent(caller: RebuiltTurn, turn: RebuiltTurn) -> bool:
             continue
         for index, call in enumerate(step.exchange.reply.calls):
             if any(_asks(text, asked) for text in _iterate_texts(call.arguments)):
-                step.subagents.setdefault(index, []).append(turn)
-                return True
-    return False
+                started = step.subagents.setdefault(index, [])
+                started.append(turn)
+                return started
+    return None
 
 
 def _asks(argument: str, question: str) -> bool:

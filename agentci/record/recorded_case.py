@@ -119,6 +119,8 @@ class CaseCollector:
         self._log, self._exported, self._injected, self._replay = sources
         self._order = order
         self._seed = os.urandom(16)
+        # Cases with a process of their own, unlike those of a pytest run.
+        self._own = frozenset(case.id for case in order.cases if case.id)
 
     def collect(
         self, case: RecordCase, run: CommandRun = NOT_RUN, *, not_started: str = ""
@@ -140,7 +142,13 @@ class CaseCollector:
         )
         redact = self._order.redactor.redact
         # A server may be asked the same question again.
-        turns = rebuild_turns(exchanges, joins_repeated=bool(case.id))
+        turns = rebuild_turns(
+            exchanges,
+            joins_unanswered=bool(case.id),
+            # Unless a conversation has a question twice.
+            joins_answered=case.id in self._own and len({*case.turns}) == len(case.turns),
+            printed=printed or "",
+        )
         by_proxy = tuple(write_turns(turns, stamp, seed=seed, redact=redact))
         choice = choose_recording(
             by_proxy,

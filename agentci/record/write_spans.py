@@ -14,6 +14,7 @@ from agentci.evaluators.agentevals.match_eval_case import digest_input
 from agentci.model.values import Json, JsonObject, replace
 from agentci.record.apis.model_api import get_object, get_objects, get_text, parse_body
 from agentci.record.conversations import CallStep, RebuiltTurn
+from agentci.record.exchanges import Exchange
 from agentci.record.tool_errors import is_tool_error
 from agentci.recordings.otlp import SPAN_ID_BYTES, TRACE_ID_BYTES
 from agentci.recordings.telemetry import semconv
@@ -232,16 +233,23 @@ class _TraceWriter:
             semconv.OPERATION_NAME: "invoke_agent",
             semconv.CONVERSATION_ID: f"{self._make_id('conversation')[:16]}-{turn.conversation}",
         }
+        if any(step.unused for step in turn.steps):
+            # An unused reply may be the last one.
+            answer = _format_messages(_drop_calls(turn.steps[-1].exchange.reply.messages))
+            attributes[semconv.OUTPUT_MESSAGES] = dumps_compact(answer)
         failed = turn.steps[-1].exchange.failed
         own = self.add(
             "invoke_agent", (turn.started, turn.ended), attributes, parent=parent, failed=failed
         )
         for step in turn.steps:
-            self._add_call(step, own)
+            self._add_call(step, step.exchange, own)
+            for each in step.unused:
+                self._add_call(step, each, own)
             self._add_tools(step, own)
 
-    def _add_call(self, step: CallStep, parent: str) -> None:
-        exchange = step.exchange
+    def _add_call(self, step: CallStep, exchange: Exchange, parent: str) -> None:
+        """Add a span for a model call; tool calls of a reply that was not used did not happen."""
+        is_used = exchange is step.exchange
         request, reply = exchange.request, exchange.reply
         attributes: dict[str, Json] = {
             semconv.OPERATION_NAME: "chat",
@@ -249,7 +257,7 @@ class _TraceWriter:
             semconv.REQUEST_MODEL: request.model,
             semconv.RESPONSE_MODEL: reply.model,
             semconv.RESPONSE_ID: reply.id,
-            semconv.FINISH_REASONS: list(reply.finish_reasons),
+            semconv.FINISH_REASONS: list(reply.finish_reasons) if is_used else [],
             semconv.INPUT_TOKENS: reply.tokens.input,
             semconv.OUTPUT_TOKENS: reply.tokens.output,
             semconv.CACHE_READ_TOKENS: reply.tokens.cache_read,
@@ -257,7 +265,7 @@ class _TraceWriter:
             semconv.INPUT_MESSAGES: dumps_compact(_format_messages(step.messages)),
         }
         if not exchange.failed:
-            output = _format_messages(reply.messages)
+            output = _format_messages(reply.messages if is_used else _drop_calls(reply.messages))
             attributes[semconv.OUTPUT_MESSAGES] = dumps_compact(output)
         if exchange.failed:
             attributes[semconv.ERROR_TYPE] = str(exchange.status or "interrupted")
@@ -324,6 +332,10 @@ class _TraceWriter:
 
 def _format_messages(messages: SpanMessages) -> list[Json]:
     return [{"role": one.role, "parts": _format_parts(one.content)} for one in messages]
+
+
+def _drop_calls(messages: SpanMessages) -> SpanMessages:
+    return tuple(replace(one, content=replace(one.content, calls=())) for one in messages)
 
 
 def _format_parts(content: MessageContent) -> list[Json]:

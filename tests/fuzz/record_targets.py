@@ -149,7 +149,7 @@ def load_exchanges(data: bytes) -> None:
             for number, (request, response) in enumerate(pairs)
         )
         exchanges = list(parse_exchanges(raw))
-        turns = rebuild_turns(exchanges)
+        turns = rebuild_turns(exchanges, joins_unanswered=True, joins_answered=True)
         summarize_lines(write_turns(turns, STAMP, seed=b"", redact=lambda value: value))
         requests = select_requests(exchanges, lambda value: value)
         written = format_requests(requests).encode("utf-8", "replace")

@@ -217,18 +217,114 @@ def test_equal_question_without_open_call_begins_a_conversation() -> None:
 @pytest.mark.parametrize(
     ("replies", "joined", "separate"),
     [
-        (["", "Hi", "Hi"], [(0, "Q", 2), (1, "Q", 1)], [(0, "Q", 1), (1, "Q", 1), (2, "Q", 1)]),
-        ([None, "", ""], [(0, "Q", 2)], [(0, "Q", 1), (1, "Q", 1)]),
+        (["", "Hi", "Hi"], [(0, "Q", 1), (2, "Q", 1)], [(0, "Q", 1), (1, "Q", 1), (2, "Q", 1)]),
+        ([None, "", ""], [(0, "Q", 1)], [(0, "Q", 1), (1, "Q", 1)]),
     ],
 )
-def test_request_that_is_repeated_after_an_empty_answer_continues_the_turn(
+def test_request_that_is_repeated_after_an_empty_answer_is_of_the_same_turn(
     replies: list[str | None], joined: Any, separate: Any
 ) -> None:
     clock = Clock()
     answers = (None if each is None else assistant(each) for each in replies)
     calls = [chat(clock, [user("Q")], each) for each in answers]
-    assert outline(rebuild_turns(calls, joins_repeated=True)) == joined
+    assert outline(rebuild_turns(calls, joins_unanswered=True)) == joined
     assert outline(rebuild_turns(calls)) == separate
+
+
+def sample(exchanges: list[Exchange], **options: Any) -> list[list[tuple[int, list[int]]]]:
+    """Rebuild turns with all repeated requests: start of the call and of the unused ones."""
+    turns = rebuild_turns(exchanges, joins_unanswered=True, joins_answered=True, **options)
+    return [
+        [(step.exchange.started, [each.started for each in step.unused]) for step in turn.steps]
+        for turn in turns
+    ]
+
+
+@pytest.mark.parametrize("ids", [("c1", "c2"), ("same", "same")])
+@pytest.mark.parametrize("used", [0, 1])
+def test_reply_with_which_the_agent_goes_on_counts(ids: tuple[str, str], used: int) -> None:
+    clock = Clock()
+    asked = [user("Q")]
+    both = [assistant(None, (id_, "f", f'{{"n": {number}}}')) for number, id_ in enumerate(ids)]
+    answered = [*asked, both[used], result(ids[used], "x")]
+    calls = [
+        *(chat(clock, asked, each) for each in both),
+        *(chat(clock, answered, assistant(text)) for text in ("one", "two")),
+        chat(clock, [*answered, assistant("one"), user("More")], assistant("three")),
+    ]
+    first = [(10, [20]), (20, [10])][used]
+    assert sample(calls[:3]) == [[first, (30, [])]]
+    assert sample(calls[:4]) == [[first, (40, [30])]]
+    assert sample(calls) == [[first, (30, [40])], [(50, [])]]
+    turns = rebuild_turns(calls, joins_unanswered=True, joins_answered=True)
+    assert [turn.conversation for turn in turns] == [0, 0]
+    assert turns[0].steps[0].results[0].value == "x"
+    assert turns[0].ended == 46
+
+
+def test_equal_replies_without_ids_are_samples_of_one_call() -> None:
+    clock = Clock()
+
+    def ask(*contents: Any, **reply: Any) -> Exchange:
+        body = {"contents": list(contents), "generationConfig": {"seed": clock.now}}
+        return clock.call(
+            gemini, body, {"candidates": [{"content": {"role": "model", "parts": [reply]}}]}
+        )
+
+    question = {"role": "user", "parts": [{"text": "Q"}]}
+    call = {"functionCall": {"name": "f", "args": {}}}
+    answered = [
+        question,
+        {"role": "model", "parts": [call]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"r": 1}}}]},
+    ]
+    calls = [ask(question, **call), ask(question, **call)]
+    calls += [ask(*answered, text="one"), ask(*answered, text="two")]
+    assert sample(calls) == [[(10, [20]), (40, [30])]]
+
+
+def test_printed_answer_of_several_counts_else_the_last_one() -> None:
+    clock = Clock()
+    replies = [assistant(each) for each in ("red", "blue", "green", "")]
+    calls = [chat(clock, [user("Q")], each) for each in (*replies, assistant(None, ("c", "f", "")))]
+    assert sample(calls, printed="Color: Blue\n") == [[(20, [10, 30, 40, 50])]]
+    assert sample(calls, printed="none") == [[(30, [10, 20, 40, 50])]]
+
+
+def test_complete_runs_of_one_question_are_turns() -> None:
+    clock = Clock()
+    calls = []
+    for id_ in ("c1", "c2"):
+        call = assistant(None, (id_, "f", "{}"))
+        calls.append(chat(clock, [user("Q")], call))
+        calls.append(chat(clock, [user("Q"), call, result(id_, "x")], assistant("done")))
+    assert sample(calls) == [[(10, []), (20, [])], [(30, []), (40, [])]]
+    interleaved = [replace(each, started=at) for each, at in zip(calls, (1, 3, 2, 4), strict=True)]
+    assert sample(interleaved) == [[(1, []), (3, [])], [(2, []), (4, [])]]
+
+
+def test_requests_with_other_instructions_are_turns() -> None:
+    clock = Clock()
+    texts = ("Route it", "Answer it")
+    calls = [
+        chat(clock, [{"role": "system", "content": each}, user("Q")], assistant(each))
+        for each in texts
+    ]
+    assert sample(calls) == [[(10, [])], [(20, [])]]
+
+
+def test_calls_of_a_repeated_request_with_subagents_stay() -> None:
+    clock = Clock()
+    call = assistant(None, *((f"c{n}", "ask", '{"q": "the same question"}') for n in (1, 2)))
+    calls = [
+        chat(clock, [user("Q")], call),
+        *(chat(clock, [user("the same question")], assistant(each)) for each in ("a", "b")),
+        chat(clock, [user("Q"), call, result("c1", "a"), result("c2", "b")], assistant("done")),
+    ]
+    assert sample(calls) == [[(10, []), (40, [])]]
+    [turn] = rebuild_turns(calls, joins_unanswered=True, joins_answered=True)
+    [started] = turn.steps[0].subagents.values()
+    assert [len(each.steps[0].unused) for each in started] == [1]
 
 
 def test_new_question_during_open_call_stays_in_the_turn() -> None:

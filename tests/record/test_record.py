@@ -389,6 +389,46 @@ def test_empty_answer_is_named_and_a_repeated_request_continues_the_turn(tmp_pat
     assert len(trace.turns[0].model_steps) == 2
 
 
+ASK_TWICE = """
+import os, sys
+sys.path.append(sys.argv[1])
+import http_agent
+
+used, messages = int(sys.argv[3]), [{"role": "user", "content": sys.argv[2]}]
+while True:
+    body = {"model": "m", "messages": messages}
+    url = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
+    replies = [http_agent.post(url, {**body, "seed": n}, {})["choices"][0] for n in range(2)]
+    messages.append(replies[used]["message"])
+    if not messages[-1].get("tool_calls"):
+        print(messages[-1]["content"])
+        break
+    for call in messages[-1]["tool_calls"]:
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": "Sunny."})
+"""
+
+
+@pytest.mark.parametrize("used", ["0", "1"])
+def test_agent_that_asks_twice_is_recorded_with_the_reply_that_it_uses(
+    used: str, tmp_path: Path, model: MockModel
+) -> None:
+    (tmp_path / "cases.yaml").write_text("- {id: a, input: weather in Oslo}\n")
+    (tmp_path / "agent.py").write_text(ASK_TWICE)
+    program = str(tmp_path / "agent.py")
+    command = [sys.executable, program, str(AGENT.parent), "{input}", used]
+    with patch.dict(os.environ, make_environment(model)):
+        for options in ([], ["--replay"]):
+            words = ["record", "--cases", "cases.yaml", *options, "--", *command]
+            ran = run_agentci(words, cwd=tmp_path)
+            assert ran.code == 0, ran.err
+            [trace] = read_traces(tmp_path / OUT)
+            turn = ("weather in Oslo", [("get_weather", {"city": "Oslo"})], "Sunny.")
+            assert [describe(each) for each in trace.turns] == [turn]
+            assert len(trace.turns[0].model_steps) == 4
+            assert trace.usage is not None
+            assert trace.usage.input == 40
+
+
 def test_failing_command_is_reported_although_its_turns_are_complete(
     tmp_path: Path, model: MockModel
 ) -> None:
