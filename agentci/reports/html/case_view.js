@@ -1,7 +1,7 @@
 // The page of one case: conversation at the left, verdicts at the right.
 
 function caseView(id, params) {
-  const each = CASES.find(({ name }) => name === id);
+  const each = caseNamed(id);
   if (!each) {
     return [
       make('h1', 'Case not found'),
@@ -193,7 +193,7 @@ function lowScores(each, content, index) {
 function subagentsView(run) {
   return (run.subagents ?? []).map((agent) =>
     make(
-      'details.card.fold.subagent',
+      'details.card.fold',
       make('summary', `Sub-agent ${agent.name ?? ''} `, quiet(countOf(agent.turns.length, 'turn'))),
       agent.turns.map((turn, index) => turnView(turn, index, { reference: 'off', isFailed: false, scores: null, findings: [] })),
     ),
@@ -206,7 +206,7 @@ function columnsView(run) {
   return make(
     'details.card.fold',
     make('summary', `Dataset row: ${countOf(columns.length, 'column')}`),
-    make('dl.facts', columns.map(([name, value]) => [make('dt', name), make('dd.text', typeof value === 'string' ? value : JSON.stringify(value, null, 2))])),
+    terms('dl.facts', columns.map(([name, value]) => [name, { class: 'text' }, valueText(value)])),
   );
 }
 

@@ -171,11 +171,7 @@ function firstDifference({ missing, calls, answer, more }, run) {
     if (failed) rows.push(['Tool error', make('span.mono', `${failed.name}: `, cutText(resultText(failed)))]);
   }
   if (answer) rows.push(...answerRows(turns[answer[0] - 1], answer[1], of(answer[0])));
-  return make(
-    'dl.first',
-    rows.map(([name, value]) => [make('dt', name), make('dd', value)]),
-    more ? make('dd.more-differences', more) : null,
-  );
+  return terms('dl.first', rows, more && make('dd.more-differences', more));
 }
 
 /** The answer of a turn beside its reference; where that is the expected one, beside another one of the baseline, too. */

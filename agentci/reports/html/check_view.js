@@ -81,12 +81,7 @@ function withTurn(finding) {
 }
 
 function factsOf(facts) {
-  return make(
-    'dl.facts',
-    Object.entries(facts)
-      .filter(([, value]) => value !== '' && value != null)
-      .map(([name, value]) => [make('dt', name), make('dd', value)]),
-  );
+  return terms('dl.facts', Object.entries(facts).filter(([, value]) => value !== '' && value != null));
 }
 
 function commandView(text) {

@@ -461,7 +461,6 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
         "after": compared.after,
         "low": compared.change_low,
         "high": compared.change_high,
-        "pairs": compared.pairs,
         "checks": compared.classes.total,
         "allowed": compared.max_regression,
         "lost": find_lost_status(compared),

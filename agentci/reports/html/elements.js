@@ -30,12 +30,8 @@ function append(element, content) {
   }
 }
 
-/** Remove invisible characters and those that change the reading order. */
 function plain(text) {
-  return text.replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    '',
-  );
+  return text.replace(INVISIBLE, '');
 }
 
 function list(items, kind) {
@@ -51,6 +47,11 @@ function list(items, kind) {
 /** A text with parts in backticks as code. */
 function prose(text) {
   return text.split('`').map((part, index) => (index % 2 ? make('code', part) : part));
+}
+
+/** Terms with their descriptions. */
+function terms(kind, rows, ...more) {
+  return make(kind, rows.map(([name, ...content]) => [make('dt', name), make('dd', ...content)]), ...more);
 }
 
 function tableOf(kind, columns, rows) {

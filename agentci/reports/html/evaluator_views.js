@@ -118,7 +118,7 @@ function compareView() {
       'details.fold.classes',
       { open: isPrinted },
       make('summary', `${countOf(all, 'check')}: `, dotted(...classes.map(([name, found]) => `${count(found)} ${name}`))),
-      make('dl.facts', classes.map(([name, , what]) => [make('dt', name), make('dd', what)])),
+      terms('dl.facts', classes.map(([name, , what]) => [name, what])),
       list(baseline.remarks.map(prose)),
     ),
     removedCasesView(baseline)),

@@ -47,7 +47,7 @@ function matrixView(params) {
   const columns = chooseColumns();
   const body = make('tbody');
   const view = make(
-    'div.scroll.wide',
+    'div.scroll',
     { tabindex: 0, role: 'region', 'aria-label': 'Scores of all cases', class: columns.length > WIDE_COLUMNS ? 'many' : '', onscroll: () => paintRows() },
     make(
       'table.matrix',

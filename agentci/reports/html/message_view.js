@@ -4,13 +4,16 @@ const LEVEL_COLOURS = { error: 'failed', warning: 'errored', note: 'note' };
 
 function messagesView() {
   const { policy } = DATA;
-  const messages = DATA.messages ?? [];
   return [
     make('h1', 'Messages and policy'),
     policy && policyView(policy),
-    messages.length ? card('Messages', messages.map(messageRow)) : null,
-    messages.length || policy ? null : make('div.card.none', make('p', 'No messages.')),
+    messagesCard(),
+    DATA.messages || policy ? null : make('div.card.none', make('p', 'No messages.')),
   ];
+}
+
+function messagesCard() {
+  return DATA.messages && card('Messages', DATA.messages.map(messageRow));
 }
 
 function messageRow({ level, place, text, cases = [], more = 0 }) {

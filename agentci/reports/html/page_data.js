@@ -18,6 +18,10 @@ let shownCases = [];
 let listHash = '#/';
 let backHash = '#/';
 
+function caseNamed(wanted) {
+  return CASES.find(({ name }) => name === wanted);
+}
+
 /** The recorded run of a case, its trace, and the findings of its checks. */
 function contentOf({ block: [number, index] }) {
   if (!blocks.has(number))

@@ -21,6 +21,9 @@ const STATE_COLOURS = {
   new_case: 'note',
 };
 
+// In the order of bars and legends.
+const LISTED_STATUSES = ['passed', 'failed', 'errored', 'skipped'];
+
 function dot(status) {
   return make('span.dot', { class: status, role: 'img', 'aria-label': STATUS_WORDS[status] }, ICONS[status]);
 }
@@ -63,7 +66,7 @@ function amountDelta(now, before, format = milliseconds, least = 50) {
 
 /** A bar with the share of each status. */
 function shareBar(totals) {
-  const shown = ['passed', 'failed', 'errored', 'skipped'].filter((status) => totals[status]);
+  const shown = LISTED_STATUSES.filter((status) => totals[status]);
   const text = shown.map((status) => `${count(totals[status])} ${status}`).join(', ');
   return make(
     'div.shares',

@@ -33,10 +33,12 @@ function indented(text) {
   return written.join('');
 }
 
-/** Escape invisible characters and those that change the reading order. */
+// Control characters, and those that are invisible or change the reading order.
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
 function escapeInvisible(text) {
   return text.replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    INVISIBLE,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }

@@ -25,14 +25,13 @@ const help = make(
   'dialog',
   { 'aria-labelledby': 'keys' },
   make('h2', { id: 'keys' }, 'Keys'),
-  make('dl', KEYS.map(([keys, what]) => [make('dt', keys.split(' ').flatMap((key) => [make('kbd', key), ' '])), make('dd', what)])),
+  terms('dl', KEYS.map(([keys, what]) => [keys.split(' ').map((key) => [make('kbd', key), ' ']), what])),
   make('form', { method: 'dialog' }, make('button.btn', 'Close')),
 );
 
 function overviewView() {
   if (DATA.verdict.is_invalid || !CASES.length) {
-    const messages = DATA.messages ?? [];
-    return [verdictView(), messages.length ? card('Messages', messages.map(messageRow)) : null];
+    return [verdictView(), messagesCard()];
   }
   // A narrow screen has room for what got worse and why, which comes first.
   if (isNarrow.matches) return [verdictView(), changesView(), matrixView(here.params), tilesView(), runView()];
@@ -94,7 +93,7 @@ function enterView(before) {
   if (opened) {
     scrollTo(0, show.listTop ?? 0);
     paintRows(true);
-    const each = CASES.find(({ name }) => name === before.slice(5));
+    const each = caseNamed(before.slice(5));
     const link = each && document.querySelector(`main [data-case="${each.index}"]`);
     if (link) return link.focus({ preventScroll: true });
   } else scrollTo(0, 0);
@@ -150,7 +149,7 @@ function stepCase(by) {
 /** The next or previous row, case of the comparison, or on the page of a case one that got worse. */
 function stepDown(by) {
   if (here.view !== 'case') return isList() ? moveCursor(by) : stepLink(by);
-  const each = CASES.find(({ name }) => name === here.id);
+  const each = caseNamed(here.id);
   const to = each && nextWorse(each, by);
   return to && go(caseHashLikeThis(to));
 }
@@ -163,7 +162,7 @@ function stepLink(by) {
 }
 
 function cycleReference() {
-  const each = CASES.find(({ name }) => name === here.id);
+  const each = caseNamed(here.id);
   if (here.view !== 'case' || !each) return;
   const references = referencesOf(contentOf(each).run);
   const names = Object.keys(references);

@@ -199,7 +199,6 @@ function tilesView() {
 }
 
 function legendOf(totals) {
-  return ['passed', 'failed', 'errored', 'skipped']
-    .filter((status) => totals[status])
+  return LISTED_STATUSES.filter((status) => totals[status])
     .map((status) => make('span', make('i', { class: status }), `${count(totals[status])} ${status}`));
 }

@@ -204,7 +204,7 @@ class TestOverview:
         assert page.texts("td.amount")[-1].startswith("$0.0008")
         assert page.run(
             "(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)"
-            "(document.querySelector('.scroll.wide'))"
+            "(document.querySelector('.scroll'))"
         )
         cut = page.run(
             "[...document.querySelectorAll('.cell, td.amount')]"
