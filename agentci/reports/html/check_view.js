@@ -6,12 +6,14 @@ function checksView(each, content, chosen, isShown = () => true) {
     .filter(({ check }) => isShown(check))
     .sort((a, b) => isProblem(b.check) - isProblem(a.check) || STATUSES.indexOf(a.check.status) - STATUSES.indexOf(b.check.status));
   const removed = each.removed.filter(isShown);
+  // The conversation below is close to the first of them.
+  const isFolded = (check, at) => at > 0 && isStacked.matches && !isPrinted && isProblem(check) && check.evaluator.name !== chosen;
   if (!boxes.length && !removed.length) return null;
   return make(
     'div.card.checks',
     make('h2.unseen', 'Checks'),
     removed.map(removedBox),
-    boxes.map(({ check, findings }) => checkBox(each, check, findings, check.evaluator.name === chosen)),
+    boxes.map(({ check, findings }, at) => checkBox(each, check, findings, check.evaluator.name === chosen, isFolded(check, at))),
   );
 }
 
@@ -23,20 +25,14 @@ function removedBox({ evaluator, before }) {
   );
 }
 
-function checkBox(each, check, findings, isChosen) {
+function checkBox(each, check, findings, isChosen, isFolded) {
   const { evaluator, status, turned } = check;
   const { misses = [], hits = [], reasoning } = findings;
   const reasons = misses.length ? list(misses.map(withTurn), 'misses') : null;
   const known = misses.length ? [misses[0], check.reason] : [];
   const reasonsGiven = [status === 'failed' ? check.reason : '', reasoning].filter(Boolean);
   const texts = [...new Set(reasonsGiven)].filter((line) => !known.includes(line));
-  const passed = hits.length ? list(hits.map(prose), 'hits') : null;
-  const isUnchanged = status === 'passed' && !turned && !misses.length && (!check.change || Math.abs(check.change) < MIN_CHANGE);
-  const summary = make(
-    'p.small',
-    make('span', dotted(evaluator.type, evaluator.criterion, CONFIGS.length > 1 && evaluator.config)),
-    check.before && make('span.num', `baseline ${check.before[1] === null ? check.before[0] : score(check.before[1])} `, delta(check.change)),
-  );
+  const isUnchanged = status === 'passed' && !turned && !misses.length && !findings.trials && !findings.repeats && (!check.change || Math.abs(check.change) < MIN_CHANGE);
   const heading = make(
     'h3',
     dot(status),
@@ -45,30 +41,37 @@ function checkBox(each, check, findings, isChosen) {
     evaluator.required ? null : pill('note', 'advisory'),
     make('span.num', scoreWord(check)),
   );
-  return make(
-    'article.check',
-    { class: `${turned === 'lost' ? 'errored' : status} ${isChosen ? 'chosen' : ''}`, id: `check-${check.id}`, 'data-check': evaluator.name },
-    isUnchanged ? null : [heading, meter(check), make('p.headline', findings.headline, check.cached ? ' (cached)' : '')],
+  const facts = [
+    factsOf({
+      Config: evaluator.place,
+      Duration: check.seconds ? `${number(check.seconds)} s${check.cached ? ' (cached)' : ''}` : check.cached ? 'cached' : '',
+      Weight: evaluator.weight === 1 ? '' : number(evaluator.weight),
+      'Check ID': check.id,
+      'Run again': commandView(command('run', evaluator.config, '--only', evaluator.name, ...(each.id ? ['--case', each.id] : []))),
+    }),
+    findings.details && make('pre', { tabindex: 0 }, plain(JSON.stringify(findings.details, null, 2))),
+  ];
+  const fold = (label, content) => (isUnchanged ? content : make('details.fold', make('summary', label), content));
+  const body = [
+    meter(check),
+    make('p.headline', findings.headline, check.cached ? ' (cached)' : ''),
     reasons,
     texts.filter((line) => !findings.headline.includes(line)).map((line) => folded([make('p', prose(line))], line.length)),
     alignedTurns(findings.details).map(alignedView),
     findings.trials && trialsView(findings.trials),
     findings.repeats && repeatsView(findings.repeats),
-    isUnchanged || !passed ? null : make('details.fold', make('summary', `${countOf(hits.length, 'finding')} passed`), passed),
-    isUnchanged ? null : summary,
+    hits.length > 0 && fold(`${countOf(hits.length, 'finding')} passed`, list(hits.map(prose), 'hits')),
     make(
-      'details.fold',
-      make('summary', isUnchanged ? heading : 'Details'),
-      isUnchanged && [passed, summary],
-      factsOf({
-        Config: evaluator.place,
-        Duration: check.seconds ? `${number(check.seconds)} s${check.cached ? ' (cached)' : ''}` : check.cached ? 'cached' : '',
-        Weight: evaluator.weight === 1 ? '' : number(evaluator.weight),
-        'Check ID': check.id,
-        'Run again': commandView(command('run', evaluator.config, '--only', evaluator.name, ...(each.id ? ['--case', each.id] : []))),
-      }),
-      findings.details && make('pre', { tabindex: 0 }, plain(JSON.stringify(findings.details, null, 2))),
+      'p.small',
+      make('span', dotted(evaluator.type, evaluator.criterion, CONFIGS.length > 1 && evaluator.config)),
+      check.before && make('span.num', `baseline ${check.before[1] === null ? check.before[0] : score(check.before[1])} `, delta(check.change)),
     ),
+    fold('Details', facts),
+  ];
+  return make(
+    'article.check',
+    { class: `${turned === 'lost' ? 'errored' : status} ${isChosen ? 'chosen' : ''}`, id: `check-${check.id}`, 'data-check': evaluator.name },
+    isUnchanged || isFolded ? make('details.fold', make('summary', heading), make('div.body', body)) : [heading, body],
   );
 }
 

@@ -1202,6 +1202,36 @@ class TestCase:
         assert whole
         assert bottom < 844
 
+    def test_phone_folds_further_failed_checks(self, show: Show) -> None:
+        """Their names and scores are in view, and the conversation is on the second screen."""
+        report = conversation_report()
+        [first] = [each for each in report.results if each.case.id == "by_train"][:1]
+        others = [
+            replace(
+                make_result(
+                    "failed", 0.1 * number, case="by_train", evaluator=f"tone_{number}",
+                    misses=["turn 1: " + "too rude " * 20],
+                ),
+                id=f"{100 + number:016x}",
+                case=first.case,
+            )
+            for number in range(6)
+        ]  # fmt: skip
+        report = replace(report, results=(*report.results, *others))
+        page = show(report, "#/case/by_train", width=390, height=844)
+        assert [text.split("\n")[1] for text in page.texts(".check.failed h3")] == [
+            "response_quality",
+            *(f"tone_{number}" for number in range(6)),
+        ]
+        assert len(page.texts(".check .misses")) == 1
+        assert page.run("document.querySelector('.turn').getBoundingClientRect().top") < 1200
+        page.run("document.querySelector('[data-check=tone_3] summary').click()")
+        assert len(page.texts(".check .misses")) == 2
+        page = show(report, "#/case/by_train?check=tone_5", width=390, height=844)
+        assert len(page.texts("[data-check=tone_5] .misses")) == 1
+        page = show(report, "#/case/by_train")
+        assert len(page.texts(".check .misses")) == 7
+
     def test_references_are_cycled_by_key_and_kept_in_address(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/by_train")
         for name, panes in (("base", "This run"), ("both", "Expected"), ("off", "")):
