@@ -387,6 +387,7 @@ def reduce_content(content: RunContent, level: ContentLevel) -> RunContent:
             content,
             turns=tuple(map(_drop_results, content.turns)),
             spans=(),
+            baseline_spans=(),
             subagents=(),
             level=level,
         )
@@ -395,6 +396,7 @@ def reduce_content(content: RunContent, level: ContentLevel) -> RunContent:
         content,
         turns=tuple(map(shorten, content.turns)),
         spans=(),
+        baseline_spans=(),
         subagents=(),
         columns={},
         printed=_keep_short(content.printed) if level == "excerpt" else None,

@@ -230,6 +230,7 @@ def _case(shown: ReportedCase, cluster: int | None) -> results_schema.CaseJson:
         turns=content.turns,
         subagents=content.subagents,
         spans=content.spans,
+        baseline_spans=content.baseline_spans,
         columns=content.columns,
         tags=content.tags,
         cluster=cluster,

@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
@@ -145,19 +146,60 @@ def add_baseline(content: RunContent, before: RunContent) -> RunContent:
 
 
 def add_baseline_durations(content: RunContent, before: RunContent) -> RunContent:
-    """Add the baseline's durations to the spans that are the same step of the same turn."""
-    if not before.spans:
+    """Add the baseline's durations to the spans that are the same step of the same turn.
+
+    Steps that only the baseline has are added apart.
+    """
+    if not (before.spans and content.spans):
         return content
     old, steps = _list_steps(before), _list_steps(content)
-    durations: dict[int, float] = {}
-    for turn in steps:
-        for then, now in _pair_steps(old[turn], steps[turn]):
-            durations[now.place] = then.span.ms
+    pairs = [pair for turn in steps for pair in _pair_steps(old[turn], steps[turn])]
+    durations = {now.place: then.span.ms for then, now in pairs}
     spans = (
         replace(span, before_ms=durations[place]) if place in durations else span
         for place, span in enumerate(content.spans)
     )
-    return replace(content, spans=tuple(spans))
+    same = {then.place: now.span for then, now in pairs}
+    # Of a run that is cut, steps may only be left out.
+    most = 0 if "spans" in content.cut else MAX_GONE_STEPS
+    gone = islice(_place_gone_steps(before.spans, same), most)
+    return replace(content, spans=tuple(spans), baseline_spans=tuple(gone))
+
+
+MAX_GONE_STEPS: Final = 200
+
+
+def _place_gone_steps(before: Sequence[RunSpan], same: Mapping[int, RunSpan]) -> Iterator[RunSpan]:
+    """Yield the steps of the baseline that this run lacks, where they would be in it.
+
+    Each starts after the step before it, or within that, but not after the next one.
+
+    Args:
+        same: the steps that it has, by their index in the baseline.
+    """
+    ids = {
+        span.id: same[place].id if place in same else f"baseline {span.id}"
+        for place, span in enumerate(before)
+    }
+    places = sorted(range(len(before)), key=lambda place: before[place].start_ms)
+    limits, limit = dict[int, float](), math.inf
+    for place in reversed(places):
+        limit = same[place].start_ms if place in same else limit
+        limits[place] = limit
+    then = now = RunSpan(id="", name="", kind="other", start_ms=0, ms=0)
+    for place in places:
+        span, found = before[place], same.get(place)
+        if found is None:
+            is_after = span.start_ms >= then.start_ms + then.ms
+            offset = now.ms if is_after else span.start_ms - then.start_ms
+            found = replace(
+                span,
+                id=ids[span.id],
+                parent=None if span.parent is None else ids.get(span.parent),
+                start_ms=max(0, min(now.start_ms + offset, limits[place])),
+            )
+            yield found
+        then, now = span, found
 
 
 class _Step(NamedTuple):

@@ -371,6 +371,37 @@ def test_inserted_step_does_not_shift_the_steps_after_it() -> None:
     assert [span.before_ms for span in shown.spans] == [2, 1]
 
 
+def test_steps_that_only_the_baseline_has_are_placed_after_the_step_before() -> None:
+    def step(id_: str, start: float, ms: float, parent: str | None = None) -> RunSpan:
+        kind: SpanKind = "model" if id_.startswith("chat") else "tool"
+        name = id_.rstrip("12")
+        return RunSpan(id=id_, name=name, kind=kind, start_ms=start, ms=ms, parent=parent)
+
+    before = RunContent(
+        turns=(_turn("Hi", span="chat1"), _turn("Bye", span="chat2")),
+        spans=(
+            step("chat1", 0, 10), step("find", 12, 5), step("http", 13, 2, "find"),
+            step("pay", 20, 5), step("chat2", 50, 10), step("log", 70, 1, "chat2"),
+        ),
+    )  # fmt: skip
+    now = RunContent(
+        turns=(_turn("Hi", span="chat1"),), spans=(step("chat1", 0, 100), step("pay", 110, 5))
+    )
+    shown = add_baseline_durations(now, before)
+    assert [span.before_ms for span in shown.spans] == [10, 5]
+    gone = [(each.id, each.start_ms, each.ms, each.parent) for each in shown.baseline_spans]
+    assert gone == [
+        ("baseline find", 100, 5, None),
+        ("baseline http", 101, 2, "baseline find"),
+        ("baseline chat2", 115, 10, None),
+        ("baseline log", 125, 1, "baseline chat2"),
+    ]
+    now = replace(now, spans=(step("chat1", 0, 100), step("pay", 40, 5)))
+    shown = add_baseline_durations(now, before)
+    assert [each.start_ms for each in shown.baseline_spans] == [40, 40, 45, 55]
+    assert add_baseline_durations(before, before).baseline_spans == ()
+
+
 def test_calls_of_another_model_are_compared() -> None:
     def with_model(run: RunContent, model: str) -> RunContent:
         spans = (replace(each, model=model if each.kind == "model" else None) for each in run.spans)

@@ -7,16 +7,17 @@ const MAX_DEPTH = 6;
 function timelineView(run, each) {
   const spans = run.spans ?? [];
   if (!spans.length) return null;
-  const rows = nested(spans);
-  const pauses = pausesOf(run, rows);
+  const gone = (run.baseline_spans ?? []).map((span) => ({ ...span, isGone: true }));
+  const rows = nested([...gone, ...spans].sort((a, b) => a.start_ms - b.start_ms));
+  const pauses = pausesOf(run, spans);
   // Pauses between turns take no width.
   const place = (at) => at - pauses.reduce((sum, { start, ms }) => sum + (start <= at ? ms : 0), 0);
-  const end = Math.max(...spans.map((span) => place(span.start_ms) + Math.max(span.ms, span.before_ms ?? 0)), each.before?.ms ?? 0, 1);
+  const end = Math.max(...rows.map(([span]) => place(span.start_ms) + Math.max(span.ms, span.before_ms ?? 0)), each.before?.ms ?? 0, 1);
   const kinds = ['agent', 'model', 'tool', 'other'].filter((kind) => spans.some((span) => span.kind === kind));
   const shown = rows.slice(0, MAX_SPANS_SHOWN);
-  const left = spans.length - shown.length + (run.cut?.spans ?? 0);
+  const left = rows.length - shown.length + (run.cut?.spans ?? 0);
   const parts = contentOfSpans(run);
-  const hasBaseline = spans.some((span) => span.before_ms !== undefined);
+  const hasBaseline = gone.length > 0 || spans.some((span) => span.before_ms !== undefined);
   const failed = new Set(everyTurn(run).flatMap(({ calls = [] }) => calls.filter((call) => call.failed).map((call) => call.span)));
   return make(
     'section.card.timeline',
@@ -25,7 +26,7 @@ function timelineView(run, each) {
       'div.head',
       make('h2', 'Timeline'),
       quiet(dotted(...[milliseconds(each.amounts.ms), each.amounts.tokens === undefined ? '' : `${count(each.amounts.tokens)} tokens`, dollars(each.amounts.usd)].filter((text) => text !== '\u2013'))),
-      make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), each.before?.ms === undefined ? null : make('span', make('i.ghost'), 'baseline')),
+      make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), (hasBaseline || each.before?.ms !== undefined) && make('span', make('i.ghost'), 'baseline')),
     ),
     make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3].map((quarter) => make('span', milliseconds((end * quarter) / 4)))), make('span.amounts', milliseconds(end))),
     each.before?.ms === undefined || hasBaseline ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', ms: each.before.ms }, 0, 0, end),
@@ -38,11 +39,11 @@ function timelineView(run, each) {
 }
 
 /** Before the first span of a turn, the time in which no span ran, neither now nor with the duration of the baseline. */
-function pausesOf({ turns = [] }, rows) {
+function pausesOf({ turns = [] }, spans) {
   const firsts = new Set(turns.flatMap(({ span, steps = [] }) => [span, steps[0]?.span]));
   const found = [];
   let [until, ended] = [0, 0];
-  for (const next of rows.map(([span]) => span).sort((a, b) => a.start_ms - b.start_ms)) {
+  for (const next of spans.toSorted((a, b) => a.start_ms - b.start_ms)) {
     const { id, start_ms: start, ms, before_ms: before = 0 } = next;
     if (start > until && until && firsts.has(id)) found.push({ next, start, ms: start - until, real: start - ended });
     until = Math.max(until, start + ms, start + before);
@@ -95,17 +96,17 @@ function nested(spans) {
 }
 
 /** A bar with times; with content, it opens to show that. */
-function spanRow({ name, kind, ms, before_ms: before, tokens, model, error, isNew }, depth, start, end, parts = []) {
+function spanRow({ name, kind, ms, before_ms: before, tokens, model, error, isNew, isGone }, depth, start, end, parts = []) {
   const share = (value) => `${((100 * value) / end).toFixed(2)}%`;
   const label = model && !name.includes(model) ? `${name} ${model}` : name;
   const bar = (kind, ms) => make('i', { class: kind, style: { left: share(start), width: share(ms) } });
   const row = [
-    make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, label, error && make('b.worse', ' failed')),
-    make('span.track', { 'aria-hidden': 'true' }, before === undefined ? null : bar('ghost', before), bar(kind, ms)),
-    make('span.amounts', tokens ? quiet(`${count(tokens.input)} in, ${count(tokens.output)} out \u00b7 `) : null, milliseconds(ms), ' ', before === undefined ? isNew && quiet('not in the baseline') : amountDelta(ms, before)),
+    make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, isGone ? make('del', label) : label, error && make('b.worse', ' failed')),
+    make('span.track', { 'aria-hidden': 'true' }, before === undefined ? null : bar('ghost', before), bar(isGone ? 'ghost' : kind, ms)),
+    make('span.amounts', tokens && !isGone ? quiet(`${count(tokens.input)} in, ${count(tokens.output)} out \u00b7 `) : null, milliseconds(ms), ' ', isGone ? quiet('only in the baseline') : before === undefined ? isNew && quiet('not in the baseline') : amountDelta(ms, before)),
   ];
   const known = parts.filter(([, value]) => value !== undefined && value !== null && value !== '');
-  if (!known.length) return make('div.span', row);
+  if (!known.length) return make('div.span', { class: isGone && 'gone' }, row);
   return make(
     'details',
     make('summary.span', row),

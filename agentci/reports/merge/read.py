@@ -293,6 +293,7 @@ def _content(read: results_schema.CaseJson) -> RunContent:
     return RunContent(
         turns=read.turns,
         spans=read.spans,
+        baseline_spans=read.baseline_spans,
         subagents=read.subagents,
         columns=read.columns,
         tags=read.tags,

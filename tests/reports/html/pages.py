@@ -271,6 +271,17 @@ def slower_steps_report() -> Report:
     return _compare_runs("by_air", result, now, replace(now, spans=spans), make_trend())
 
 
+def removed_step_report() -> Report:
+    """A case of which only the baseline has the first model call, in which a tool ran."""
+    before = make_run("There is no flight to Rome.", "Rome")
+    tool = RunSpan(id="t", name="find_flight", kind="tool", start_ms=810, ms=20, parent="a")
+    first, second, agent = before.spans
+    before = replace(before, spans=(agent, first, tool, second))
+    now = replace(before, spans=(replace(agent, ms=400), replace(second, start_ms=10)))
+    result = make_result("passed", 1.0, case="by_air")
+    return _compare_runs("by_air", result, now, before, make_trend())
+
+
 def other_model_report() -> Report:
     """A case that passes with another model than in the baseline, which cost less."""
     before = make_run("There is no flight to Rome.", "Rome", cost_usd=0.1)

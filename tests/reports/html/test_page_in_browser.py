@@ -51,6 +51,7 @@ from tests.reports.html.pages import (
     page_of,
     recorded_report,
     removed_report,
+    removed_step_report,
     retried_call_report,
     slower_steps_report,
     still_failing_report,
@@ -1099,6 +1100,23 @@ class TestCase:
             "360 ms up \u25b2 180 ms",
         ]
         assert page.run("document.querySelectorAll('.timeline summary i.ghost').length") == 2
+
+    @pytest.mark.parametrize("width", [1280, 390])
+    def test_steps_that_only_the_baseline_has_are_drawn_as_outlines(
+        self, show: Show, width: int
+    ) -> None:
+        page = show(removed_step_report(), "#/case/by_air", width=width)
+        rows = [" ".join(each.split()) for each in page.texts(".timeline .span:not(.axis)")]
+        assert [each for each in rows if "only in the baseline" in each] == [
+            "chat small-1 800 ms only in the baseline",
+            "find_flight 20 ms only in the baseline",
+        ]
+        assert [each.split()[0] for each in rows] == ["invoke_agent", "chat", "find_flight", "chat"]
+        outlines = page.run(
+            "[...document.querySelectorAll('.span.gone i')].map((each) =>"
+            " [getComputedStyle(each).backgroundColor, each.getBoundingClientRect().width > 1])"
+        )
+        assert outlines == [["rgba(0, 0, 0, 0)", True]] * 2
 
     def test_another_model_is_beside_the_cost_and_its_calls_are_compared(self, show: Show) -> None:
         page = show(other_model_report())
