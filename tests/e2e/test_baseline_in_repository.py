@@ -96,6 +96,23 @@ def test_results_of_a_failed_recording_are_no_baseline(root: Path) -> None:
     assert comparison["commit"] == first
 
 
+def test_run_whose_recording_failed_is_not_compared(root: Path) -> None:
+    incomplete = {"agentci.case.incomplete": "The recorded run is not complete: no answer"}
+    path = root / "trace0.json"
+    path.write_text(*mark_lines([path.read_text()], incomplete))
+    commit(root)
+    run(root)
+    git(root, "checkout", "--quiet", "-b", "topic")
+    write_eval(root, sunny=0)
+    commit(root)
+    ran = run(root)
+    changed = [each.get("answer_changed") for each in ran.results["cases"]]
+    assert changed == [None, *[True] * 5]
+    assert ["baseline" in each for each in ran.results["cases"]] == [False, *[True] * 5]
+    assert "5 cases with a changed answer" in ran.out
+    assert ran.results["metrics"]["common"]["cases"] == 5
+
+
 def test_clone_uses_main_branch_of_origin(root: Path, tmp_path: Path) -> None:
     git(root, "branch", "--move", "trunk")
     git(tmp_path, "clone", "--quiet", "agent", "mine")

@@ -15,7 +15,7 @@ from agentci.gate.comparison import compare_runs, select_known
 from agentci.github.baseline.cache import explain_incomplete, read_baseline_report
 from agentci.github.events import Workflow
 from agentci.model.gate import Comparison, Gate
-from agentci.model.result import SCORED_STATUSES, BaselineCheck, CheckResult
+from agentci.model.result import SCORED_STATUSES, BaselineCheck, CheckResult, has_only_errors
 from agentci.model.trace import EARLY_END
 from agentci.model.values import FailOn, replace
 from agentci.record.printed_answer import (
@@ -63,13 +63,21 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
 
     @property
     def checks(self) -> Mapping[str, BaselineCheck]:
-        """Return what reports show of the results, by check id."""
+        """Return what reports show of the results, by check id.
+
+        A run of which only errors came, such as one whose recording failed, has no content: what
+        it did before it failed is nothing to compare with.
+        """
+        by_run: dict[int | None, list[CheckResult]] = {}
+        for each in self.results:
+            by_run.setdefault(each.case.content, []).append(each)
+        failed = {run for run, results in by_run.items() if has_only_errors(results)}
         return {
             each.id: BaselineCheck(
                 status=each.status,
                 # A program may print a score although it skips a check; a skipped check has none.
                 score=each.score if each.status in SCORED_STATUSES else None,
-                content=each.case.content,
+                content=None if each.case.content in failed else each.case.content,
                 early_ends=tuple(w for w in each.case.warnings if w.startswith(EARLY_END)),
             )
             for each in self.results
