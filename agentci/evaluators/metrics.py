@@ -19,7 +19,13 @@ from agentci.errors import EvaluatorError
 from agentci.evaluators.changed_facts import describe_changed_facts, describe_changed_words
 from agentci.evaluators.evaluator import Definition, check_tool_calls_recorded, define_repeat
 from agentci.evaluators.similarity import f_measure, stem
-from agentci.model.requests import CHANGED_FACTS, EvaluatorIdentity, Judgement, MetricResult
+from agentci.model.requests import (
+    CHANGED_FACTS,
+    CHANGED_WORDS,
+    EvaluatorIdentity,
+    Judgement,
+    MetricResult,
+)
 from agentci.model.trace import ToolCall, Turn
 from agentci.model.values import Json, JsonObject, Place, TurnScore, replace
 
@@ -439,11 +445,12 @@ def measure_response_match(
     if not texts:
         raise EvaluatorError("no turn was recorded for which an answer is expected")
     scores = {number: rouge_1(*each) for number, each in texts.items()}
-    changed = [
-        f"turn {number}: {facts}" if len(pairs) > 1 else facts
-        for number, each in texts.items()
-        if (facts := describe_changed_facts(*each) or describe_changed_words(*each))
-    ]
+    changed: dict[str, list[str]] = {}
+    for number, each in texts.items():
+        facts = describe_changed_facts(*each)
+        if shown := facts or describe_changed_words(*each):
+            turn = f"turn {number}: " if len(pairs) > 1 else ""
+            changed.setdefault(CHANGED_FACTS if facts else CHANGED_WORDS, []).append(turn + shown)
     return MetricResult(
         score=mean([*scores.values()]),
         turn_scores=tuple(scores.get(number) for number in range(1, len(pairs) + 1)),
@@ -456,7 +463,7 @@ def measure_response_match(
         ),
         details={
             **count_unpaired_turns(actual, expected),
-            **({CHANGED_FACTS: changed} if changed else {}),
+            **changed,
         },
     )
 

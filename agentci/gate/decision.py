@@ -24,6 +24,7 @@ from agentci.model.result import (
     Decision,
     Shard,
     Totals,
+    format_ignored,
 )
 from agentci.model.values import FailOn, Problem, replace
 
@@ -133,7 +134,7 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
         exit_code=_EXIT_CODES[failing[0].kind] if failing else 0,
         reasons=(
             *(each.text for each in failing),
-            *(f"{each.text}; reported only (fail-on: {fail_on})" for each in ignored),
+            *(f"{each.text}{format_ignored(fail_on)}" for each in ignored),
             *(() if failing or ignored else (", ".join([pass_summary, *shown]),)),
         ),
         notes=tuple(each.text for each in reasons if each.kind == "remark"),

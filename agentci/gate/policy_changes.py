@@ -28,6 +28,7 @@ from agentci.model.gate import (
     PolicyChange,
     PolicyChangeKind,
     PolicyComparison,
+    PolicyKey,
     list_compared,
     list_pooled,
 )
@@ -63,10 +64,20 @@ MAX_SHOWN: Final = 5
 
 T = TypeVar("T")
 Value: TypeAlias = str | float | tuple[str, ...] | None
-# Kind, subject, before, after.
-Difference: TypeAlias = tuple[PolicyChangeKind, str, str, str]
 # A key, and its values in both commits.
 LooserKey: TypeAlias = tuple[str, str, str]
+
+
+class Difference(Struct, frozen=True):
+    """A change without its config and cases; the fields are those of ``PolicyChange``."""
+
+    kind: PolicyChangeKind
+    subject: str
+    before: str
+    after: str
+    key: PolicyKey = ""
+    evaluator: str = ""
+    value: float | None = None
 
 
 def find_policy_changes(base: Sequence[Gate], head: Sequence[Gate]) -> Iterator[PolicyChange]:
@@ -99,7 +110,7 @@ def compare_fail_on(base: Sequence[Gate], before: FailOn, after: FailOn) -> Iter
         by_switches = sorted(
             base, key=lambda each: (each.policy.on_loosened == "warn", each.policy.source == "head")
         )
-        change = _make_change(by_switches[0], ("loosened", FAIL_ON, before, after))
+        change = _make_change(by_switches[0], Difference("loosened", FAIL_ON, before, after))
         yield replace(change, fails=by_switches[0].policy.on_loosened == "fail")
 
 
@@ -216,12 +227,17 @@ def describe_change(change: PolicyChange) -> str:
     return f"{change.subject}: {change.before} → {change.after}{names and f' ({names})'}"
 
 
+def describe_unknown_base(comparison: PolicyComparison) -> str:
+    """Describe that the policy of the base is not known."""
+    return f"the policy of the base is unknown: {comparison.unavailable}"
+
+
 def find_policy_reasons(comparison: PolicyComparison | None) -> Iterator[GateReason]:
     """List what is loosened; it fails the gate where the base's config demands that."""
     if comparison is None:
         return
     if comparison.unavailable:
-        text = f"the policy of the base is unknown: {comparison.unavailable}"
+        text = describe_unknown_base(comparison)
         yield GateReason("failed" if comparison.required else "unknown", text)
     for text in comparison.missing:
         yield GateReason("failed", text)
@@ -236,6 +252,17 @@ def find_policy_reasons(comparison: PolicyComparison | None) -> Iterator[GateRea
         yield GateReason("failed", f"{_choose_summary(failing)}: {listed}")
     if others := [each for each in comparison.loosened if not each.fails]:
         yield GateReason("remark", summarize_changes(others), shown_elsewhere=True)
+
+
+def count_changes(changes: Sequence[PolicyChange]) -> Iterator[str]:
+    """Yield how many changes there are, looser ones first: ``2 looser policy changes``."""
+    looser = sum(each.kind != "edited" for each in changes)
+    if looser:
+        yield format_count(looser, "looser policy change")
+    cases = [each for each in changes if each.kind == "edited" and each.key == "eval_cases"]
+    yield from (f"{each.subject} {each.after}" for each in cases)
+    if edits := len(changes) - looser - len(cases):
+        yield format_count(edits, "policy edit")
 
 
 def summarize_changes(changes: Sequence[PolicyChange]) -> str:
@@ -264,31 +291,33 @@ def _compare_gates(base: Gate, head: Gate) -> Iterator[PolicyChange]:
         before = base.selection.get(path)
         if selected and before is not None and selected != before:
             values = (before or "all traces", selected)
-            yield _make_change(base, ("edited", f"where of {path}", *values))
+            yield _make_change(base, Difference("edited", f"where of {path}", *values))
     for path, named in head.case_names.items():
         before = base.case_names.get(path)
         if before is not None and named != before:
             values = (before or BY_QUESTION, named or BY_QUESTION)
-            yield _make_change(base, ("edited", f"case of {path}", *values))
+            yield _make_change(base, Difference("edited", f"case of {path}", *values))
     if base.trials != head.trials:
         values = (base.trials or "1 run", head.trials or "1 run")
-        yield _make_change(base, ("edited", "trials", *values))
+        yield _make_change(base, Difference("edited", "trials", *values))
 
 
 def _list_policy_changes(base: Gate, head: Gate) -> Iterator[PolicyChange]:
     for name, own, other in _compare_policies(base, head):
-        yield _make_change(base, ("loosened", f"gate.{name}", own, other))
+        yield _make_change(base, Difference("loosened", f"gate.{name}", own, other))
 
 
 def _make_change(gate: Gate, difference: Difference, names: Sequence[str] = ()) -> PolicyChange:
-    kind, subject, before, after = difference
     return PolicyChange(
         config=gate.config,
-        kind=kind,
-        subject=subject,
-        before=before,
-        after=after,
+        kind=difference.kind,
+        subject=difference.subject,
+        before=difference.before,
+        after=difference.after,
         names=tuple(names[:MAX_NAMES]),
+        key=difference.key,
+        evaluator=difference.evaluator,
+        value=difference.value,
     )
 
 
@@ -405,7 +434,8 @@ def _compare_evaluators(base: Gate, head: Gate) -> Iterator[PolicyChange]:
             other = later.get(name)
             if other is None:
                 requires = f"required, {own.criterion}" if own.required else ADVISORY
-                found.setdefault(("removed", name, requires, REMOVED), []).append(case)
+                removed = Difference("removed", name, requires, REMOVED)
+                found.setdefault(removed, []).append(case)
                 continue
             for difference in _compare_settings(own, other, weighted=weighted):
                 found.setdefault(difference, []).append(case)
@@ -466,23 +496,34 @@ def _compare_settings(
     """
     name = before.name
     if before.required and not after.required:
-        yield "loosened", name, "required", ADVISORY
-    for key, compared in list_compared(EvaluatorSettings).items():
-        own, other = getattr(before, key), getattr(after, key)
-        if own != other and None not in (own, other) and is_looser(compared, own, other):
-            subject = _SETTING_NAMES.get(key, key)
-            yield "loosened", f"{subject} of {name}", *_format_values(own, other)
+        yield Difference("loosened", name, "required", ADVISORY, "required", name)
+    yield from _compare_thresholds(before, after)
     yield from _compare_limits(before, after)
     if weighted and before.weight != after.weight:
         values = format_distinct(before.weight, after.weight)
-        yield "edited", f"weight of {name}", *values
+        yield Difference("edited", f"weight of {name}", *values)
     if before.repeat_by != after.repeat_by and min(before.repeat, after.repeat) > 1:
-        yield "edited", f"repeat_by of {name}", before.repeat_by, after.repeat_by
+        values = before.repeat_by, after.repeat_by
+        yield Difference("edited", f"repeat_by of {name}", *values)
     if before.definition != after.definition:
         yield from _compare_values(before, after)
     # Without a program, or in reports that do not have the digest, it is empty.
     if before.code != after.code and before.code and after.code:
-        yield "edited", f"code of {name}", "", EDITED
+        yield Difference("edited", f"code of {name}", "", EDITED)
+
+
+def _compare_thresholds(
+    before: EvaluatorSettings, after: EvaluatorSettings
+) -> Iterator[Difference]:
+    """Yield the looser thresholds and choices of an evaluator."""
+    for key, compared in list_compared(EvaluatorSettings).items():
+        own, other = getattr(before, key), getattr(after, key)
+        if own == other or None in (own, other) or not is_looser(compared, own, other):
+            continue
+        subject = f"{_SETTING_NAMES.get(key, key)} of {before.name}"
+        found = Difference("loosened", subject, *_format_values(own, other))
+        known = _LOOKED_UP.get(key)
+        yield replace(found, key=known, evaluator=before.name, value=own) if known else found
 
 
 def _compare_values(before: EvaluatorSettings, after: EvaluatorSettings) -> Iterator[Difference]:
@@ -500,9 +541,9 @@ def _compare_values(before: EvaluatorSettings, after: EvaluatorSettings) -> Iter
         return
     known = {key: pair for key, pair in edited.items() if HIDDEN not in "".join(pair)}
     for key, pair in known.items():
-        yield "edited", f"{key} of {before.name}", *pair
+        yield Difference("edited", f"{key} of {before.name}", *pair)
     if not known or len(known) < len(edited):
-        yield "edited", before.name, "", EDITED
+        yield Difference("edited", before.name, "", EDITED)
 
 
 def _compare_limits(before: EvaluatorSettings, after: EvaluatorSettings) -> Iterator[Difference]:
@@ -514,7 +555,7 @@ def _compare_limits(before: EvaluatorSettings, after: EvaluatorSettings) -> Iter
             shown = name.removesuffix(f" {OF_ALL_TOOLS}")
             subject, write = _LIMITS_WITH_UNIT.get(name, (shown, _format_values))
             values = (write(own, own)[0], NOT_SET) if other is None else write(own, other)
-            yield "loosened", f"{subject} of {before.name}", *values
+            yield Difference("loosened", f"{subject} of {before.name}", *values)
 
 
 def _format_costs(before: float, after: float) -> tuple[str, str]:
@@ -526,17 +567,18 @@ _LIMITS_WITH_UNIT: Final[Mapping[str, tuple[str, Callable[[float, float], tuple[
     MAX_MS: ("max", format_distinct_durations),
     MAX_USD: ("max", _format_costs),
 }
+_LOOKED_UP: Final[Mapping[str, PolicyKey]] = {"threshold": "threshold", "maximum": "maximum"}
 _SETTING_NAMES: Final = {"maximum": "max", "match_type": "match type"}
 
 
 def _is_of_gate(difference: Difference, base: Gate, head: Gate) -> bool:
     """Whether an evaluator inherits a change that is listed for the gate."""
-    kind, subject, *values = difference
-    setting, _, name = subject.partition(" of ")
-    if kind != "loosened" or setting != "on_turn_mismatch":
+    setting, _, name = difference.subject.partition(" of ")
+    if difference.kind != "loosened" or setting != "on_turn_mismatch":
         return False
     gates = (_find_own_thresholds(gate.policy, name) for gate in (base, head))
-    return [each.on_turn_mismatch for each in gates] == values
+    values = difference.before, difference.after
+    return tuple(each.on_turn_mismatch for each in gates) == values
 
 
 def _compare_cases_and_runs(base: Gate, head: Gate) -> Iterator[PolicyChange]:
@@ -548,11 +590,11 @@ def _compare_cases_and_runs(base: Gate, head: Gate) -> Iterator[PolicyChange]:
     )
     for kind, after, cases in kinds:
         if cases:
-            difference = (kind, format_count(len(cases), "eval case"), "", after)
-            yield _make_change(base, difference, cases)
+            subject = format_count(len(cases), "eval case")
+            yield _make_change(base, Difference(kind, subject, "", after, "eval_cases"), cases)
     before, now = base.recorded_runs, head.recorded_runs
     if before and now is not None and before - now > len({*removed} - {*base.uncovered}):
-        yield _make_change(base, ("removed", RECORDED_RUNS, f"{before:,}", f"{now:,}"))
+        yield _make_change(base, Difference("removed", RECORDED_RUNS, f"{before:,}", f"{now:,}"))
 
 
 def _match_eval_cases(base: Gate, head: Gate) -> tuple[list[str], list[str]]:

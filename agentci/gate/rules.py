@@ -11,9 +11,9 @@ from agentci._util.text.format import format_count, format_distinct_percents, fo
 from agentci.gate.aggregation import compute_case_scores
 from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
 from agentci.model.gate import POOLED, CaseThresholds, Gate, GatePolicy, GateThresholds
-from agentci.model.requests import CHANGED_FACTS
+from agentci.model.requests import CHANGED_FACTS, CHANGED_WORDS
 from agentci.model.result import SCORED_STATUSES, CheckResult, Report, Status
-from agentci.model.values import Problem
+from agentci.model.values import Json, Problem
 
 ResultsByPolicy: TypeAlias = Sequence[tuple[GatePolicy, Sequence[CheckResult]]]
 
@@ -414,7 +414,7 @@ def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
     """Report the similarity metrics that passed answers with other facts or single other words."""
     found: dict[str, list[str]] = {}
     for result in config.required:
-        if facts := _list_changed_facts(result):
+        if facts := list_changed_facts(result):
             shown = "; ".join(truncate.truncate_list(facts, MAX_FACTS))
             found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({shown})")
     for name, cases in found.items():
@@ -426,13 +426,22 @@ def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
         yield GateReason("remark", f"{text}; `checks: [contains: TEXT]` of the eval case fails it")
 
 
-def _list_changed_facts(result: CheckResult) -> list[str]:
-    """List the facts in which the answers of a passed check differ from the expected ones."""
+def list_changed_facts(
+    result: CheckResult, kinds: Sequence[str] = (CHANGED_FACTS, CHANGED_WORDS)
+) -> list[str]:
+    """List what differs in the answers of a passed check from the expected ones.
+
+    Args:
+        kinds: keys of its details.
+    """
     if result.status != "passed" or result.judgement is None or not result.judgement.details:
         return []
     details = result.judgement.details
-    changed, results = details.get(CHANGED_FACTS), details.get("results")
-    facts = [*changed] if isinstance(changed, list) else []
+    facts: list[Json] = []
+    for kind in kinds:
+        changed = details.get(kind)
+        facts += changed if isinstance(changed, list) else []
+    results = details.get("results")
     turns = results if isinstance(results, list) else []
     for number, turn in enumerate(turns, start=1):
         if isinstance(turn, Mapping) and isinstance(each := turn.get(CHANGED_FACTS), str):

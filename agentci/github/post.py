@@ -32,8 +32,9 @@ from agentci.model.result import Report
 from agentci.model.values import CommentMode, Json, JsonObject, Problem, Severity, replace
 from agentci.reports.annotations import list_case_files, make_annotations
 from agentci.reports.comment import CommentReport
-from agentci.reports.groups_and_totals import format_title, get_verdict
+from agentci.reports.groups_and_totals import get_verdict
 from agentci.reports.sections import Arrange, join_blocks
+from agentci.reports.verdict import format_title
 from agentci.reports.workflow_commands import (
     NO_DIFF,
     Annotation,

@@ -31,6 +31,8 @@ MAX_USD: Final = "max_usd"
 
 # An edited definition or expectation may be looser or stricter.
 PolicyChangeKind: TypeAlias = Literal["loosened", "removed", "edited"]
+# What of it reports look up in the results; empty for others.
+PolicyKey: TypeAlias = Literal["", "threshold", "maximum", "required", "eval_cases"]
 
 
 class Comparability(Struct, frozen=True):
@@ -129,6 +131,8 @@ class PolicyChange(Struct, frozen=True, kw_only=True):
         before, after: its values as text; ``before`` is empty if there is nothing to compare.
         names: the eval cases that it is about; empty for all, and for other subjects.
         fails: whether it fails the gate.
+        key, evaluator: the setting and the evaluator, where the results show what it hides.
+        value: of a threshold, the base's as a number.
     """
 
     config: str
@@ -138,6 +142,9 @@ class PolicyChange(Struct, frozen=True, kw_only=True):
     after: str
     names: tuple[str, ...] = ()
     fails: bool = False
+    key: PolicyKey = ""
+    evaluator: str = ""
+    value: float | None = None
 
 
 class PolicyComparison(Struct, frozen=True, kw_only=True):

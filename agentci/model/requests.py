@@ -56,6 +56,8 @@ class EvaluatorIdentity(Struct, frozen=True, kw_only=True):
 # Key in the details of similarity metrics: the numbers, units and negations in which the answer
 # differs from the expected one, as text; also in each of the `results` of turns.
 CHANGED_FACTS: Final = "changed_facts"
+# The same: other words, or another order, in answers without such differences.
+CHANGED_WORDS: Final = "changed_words"
 
 
 class Judgement(Struct, frozen=True, kw_only=True):

@@ -513,6 +513,17 @@ class Decision(Struct, frozen=True, kw_only=True):
         """Whether a finding fails the gate."""
         return self.exit_code != 0
 
+    @property
+    def ignored_reasons(self) -> tuple[str, ...]:
+        """The reasons that fail the gate with another ``fail_on``."""
+        end = format_ignored(self.fail_on)
+        return tuple(each for each in self.reasons if each.endswith(end))
+
+
+def format_ignored(fail_on: FailOn) -> str:
+    """Format the end of a reason that is only reported."""
+    return f"; reported only (fail-on: {fail_on})"
+
 
 class Provenance(Struct, frozen=True, kw_only=True):
     """The version of a remote evaluator in a run.

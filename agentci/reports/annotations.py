@@ -17,7 +17,6 @@ from agentci.reports.groups_and_totals import (
     case_key,
     filter_by_status,
     format_case_names,
-    format_conclusion,
     group_by_evaluator,
     group_by_reason,
     group_warnings,
@@ -27,6 +26,7 @@ from agentci.reports.groups_and_totals import (
     sort_worst_first,
 )
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
+from agentci.reports.verdict import format_conclusion
 from agentci.reports.workflow_commands import NO_DIFF, Annotation, DiffLines
 
 MAX_CASES = 5

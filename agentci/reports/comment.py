@@ -108,7 +108,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield Markdown; the last lines count what is omitted and link to the run."""
-        head = _LONG_HEADING.sub(r"\1\n\n\2<br>\n", sections.render_heading(report))
+        head = _LONG_HEADING.sub(r"\1\3\n\n\2<br>\n", sections.render_heading(report))
         if report.results:
             head += sections.render_counts(
                 report, groups_and_totals.format_totals(report.totals), self.run_url
@@ -147,8 +147,10 @@ _WIDTH: Final = 100
 _HEADING_WIDTH: Final = 68
 
 
-# A verdict of more than one line, with what it says in brackets at its end.
-_LONG_HEADING: Final = re.compile(rf"(?<=\A## )(?=.{{{_HEADING_WIDTH}}})(.+?) \((.+)\)\n+\Z")
+# A verdict of more than one line, with what it says in brackets before its last warnings.
+_LONG_HEADING: Final = re.compile(
+    rf"(?<=\A## )(?=.{{{_HEADING_WIDTH}}})(.+?) \((.+)\)((?:, [^()\n]+)?)\n+\Z"
+)
 
 
 def estimate_height(markdown: str) -> int:

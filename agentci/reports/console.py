@@ -6,7 +6,6 @@ from typing import Final
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_score
 from agentci._util.text.suggest import shorten_commit
-from agentci.gate.comparison import list_worse
 from agentci.gate.policy_changes import summarize_changes
 from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
@@ -31,7 +30,6 @@ from agentci.reports.groups_and_totals import (
     choose_mean,
     filter_by_status,
     format_case_names,
-    format_conclusion,
     format_counts,
     format_path,
     format_problem,
@@ -53,6 +51,7 @@ from agentci.reports.outcomes import (
 from agentci.reports.policy import POLICY_TITLE, list_policy_lines
 from agentci.reports.problems import render_problems
 from agentci.reports.tool_calls import format_diff
+from agentci.reports.verdict import format_conclusion, list_reasons, list_verdict_warnings
 from agentci.reports.workflow_commands import render_group
 
 MAX_CASES = 10
@@ -109,9 +108,10 @@ def render_console(
 
 
 def _render_decision(report: Report, *, colour: bool) -> str:
-    is_worse = report.comparison is not None and bool(list_worse(report.comparison))
-    code = _RED if report.decision.is_failure else _YELLOW if is_worse else _GREEN
-    first, *others = report.decision.reasons or ("",)
+    code = (
+        _RED if report.decision.is_failure else _YELLOW if list_verdict_warnings(report) else _GREEN
+    )
+    first, *others = list_reasons(report) or ("",)
     head = colour_text(format_conclusion(report), code, colour=colour)
     metrics = summarize_metrics(report)
     counts = (

@@ -234,29 +234,6 @@ def is_invalid_input(report: Report) -> bool:
     return get_verdict(report.decision) == "invalid" and not report.results
 
 
-def list_reasons(report: Report) -> tuple[str, ...]:
-    """List the reasons to show; the first one is left out where the problems already tell it."""
-    return report.decision.reasons[1:] if is_invalid_input(report) else report.decision.reasons
-
-
-def format_conclusion(report: Report) -> str:
-    """Format the decision as a short headline that names the shard, if any."""
-    decision = report.decision
-    shard = "" if report.shard_info is None else str(report.shard_info.shard)
-    if not (decision.passed or decision.is_failure):
-        return f"{shard or 'gate'} passed".capitalize()
-    where = f" in {shard}" if shard else ""
-    if is_invalid_input(report):
-        return f"Invalid input{where}"
-    return f"Quality gate {'passed' if decision.passed else 'failed'}{where}"
-
-
-def format_title(report: Report) -> str:
-    """Format the decision and its main reason: "Quality gate passed: 21 checks passed"."""
-    reasons = list_reasons(report)
-    return f"{format_conclusion(report)}{f': {reasons[0]}' if reasons else ''}"
-
-
 def format_totals(totals: Totals) -> str:
     """Format the counts above 0: ``25 checks: 21 passed, 4 skipped; mean score 0.99``.
 

@@ -31,6 +31,7 @@ from agentci.model.gate import (
     ComparisonOutcome,
     GatePolicy,
     PolicyChangeKind,
+    PolicyKey,
 )
 from agentci.model.result import (
     MAX_SHARDS,
@@ -496,6 +497,9 @@ class PolicyChangeJson(_Json):
         tuple[str, ...], _about("The eval cases, at most 100; empty for all or other subjects.")
     ]
     fails: Annotated[bool, _about("Whether it fails the gate.")]
+    key: Annotated[PolicyKey, _about("The setting, where results show what its change hides.")] = ""
+    evaluator: Annotated[str, _about("That has it; empty without a `key`.")] = ""
+    value: Annotated[float | None, _about("The threshold in the base commit.")] = None
 
 
 class PolicyJson(_Json):

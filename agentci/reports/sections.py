@@ -14,7 +14,7 @@ from agentci._util.text.change import shorten_pair
 from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
-from agentci.gate.comparison import NO_LONGER_EVALUATED, fails_gate, list_worse
+from agentci.gate.comparison import NO_LONGER_EVALUATED, fails_gate
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
@@ -44,13 +44,11 @@ from agentci.reports.groups_and_totals import (
     format_case_names,
     format_path,
     format_problem_text,
-    format_title,
     get_verdict,
     group_by_reason,
     has_several_configs,
     is_invalid_input,
     list_first_names,
-    list_reasons,
 )
 from agentci.reports.outcomes import (
     CaseOutcome,
@@ -60,6 +58,7 @@ from agentci.reports.outcomes import (
     summarize_metrics,
 )
 from agentci.reports.tool_calls import WIDTH
+from agentci.reports.verdict import format_title, list_reasons, list_verdict_warnings
 
 MAX_ITEMS = 100
 MAX_UNFOLDED: Final = 3
@@ -191,11 +190,7 @@ _ICONS: dict[Verdict, str] = {
 
 def render_heading(report: Report) -> str:
     """Render the verdict and its main reason as a heading."""
-    verdict = get_verdict(report.decision)
-    is_worse = (
-        verdict == "passed" and report.comparison is not None and list_worse(report.comparison)
-    )
-    icon = WARNING if is_worse else _ICONS[verdict]
+    icon = WARNING if list_verdict_warnings(report) else _ICONS[get_verdict(report.decision)]
     return f"## {icon} {markdown_prose(format_title(report))}\n\n"
 
 

@@ -29,8 +29,6 @@ from agentci.model.result import CheckResult, Report
 from agentci.model.values import Json, JsonObject, Place, Problem
 from agentci.reports.check_text import format_reason
 from agentci.reports.groups_and_totals import (
-    format_conclusion,
-    format_title,
     group_by_evaluator,
     is_invalid_input,
 )
@@ -41,6 +39,7 @@ from agentci.reports.outcomes import (
     summarize_metrics,
 )
 from agentci.reports.sections import BLOCKS, BlockName, join_blocks, make_case_url
+from agentci.reports.verdict import format_conclusion, format_title
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from agentci.runner.dispatch import run_program
 from agentci.runner.services import Services

@@ -166,7 +166,7 @@ def test_recording_is_locked_until_it_is_complete(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_recording_is_evaluated_once_it_is_complete(folder: Path, watching: _Watching) -> None:
-    assert "Quality gate passed: 1 check passed" in watching.wait_for_run(1)
+    assert "Quality gate passed with 1 warning: 1 check passed" in watching.wait_for_run(1)
     workspace = make_session(folder, {}).services.workspace
     writer = open_recording(folder / "traces/a.jsonl", workspace)
     first, second = otlp("Hi", "Hello", calls=()), otlp("Bye", "Bye", calls=(), trace=2)
@@ -176,12 +176,12 @@ def test_recording_is_evaluated_once_it_is_complete(folder: Path, watching: _Wat
     writer.add([second], has_runs=True, is_complete=True)
     writer.finish([first, second], has_runs=True, is_complete=[True, True])
     writer.close()
-    assert "Quality gate passed: 2 checks passed" in watching.wait_for_run(2)
+    assert "Quality gate passed with 1 warning: 2 checks passed" in watching.wait_for_run(2)
 
 
 @pytest.mark.slow
 def test_each_change_is_evaluated(folder: Path, watching: _Watching) -> None:
-    assert "Quality gate passed: 1 check passed" in watching.wait_for_run(1)
+    assert "Quality gate passed with 1 warning: 1 check passed" in watching.wait_for_run(1)
     (folder / "evaluators/helper.py").write_text("SCORE = 0\n")
     out = watching.wait_for_run(2)
     assert "the agent is not run: after a change of it, use `agentci record`" in out
@@ -190,8 +190,8 @@ def test_each_change_is_evaluated(folder: Path, watching: _Watching) -> None:
     (folder / "agentci.yaml").write_text(CONFIG + "evaluatrs: []\n")
     assert "did you mean" in watching.wait_for_run(3)
     (folder / "agentci.yaml").write_text(CONFIG.replace("required: true", "threshold: 0.0"))
-    assert "Quality gate passed: 1 check passed" in watching.wait_for_run(4)
+    assert "Quality gate passed with 1 warning: 1 check passed" in watching.wait_for_run(4)
     (folder / "traces/b.jsonl").write_text(otlp("Bye", "Bye", calls=(), trace=2))
-    assert "Quality gate passed: 2 checks passed" in watching.wait_for_run(5)
+    assert "Quality gate passed with 1 warning: 2 checks passed" in watching.wait_for_run(5)
     watching.process.send_signal(signal.SIGINT)
     assert watching.process.wait(30) == 130

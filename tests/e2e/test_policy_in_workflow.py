@@ -135,13 +135,13 @@ class TestWithoutBaseline:
         ran = request.step("run")
         assert ran.code == 0
         verdict = (
-            "Quality gate passed: 5 of 6 checks passed, the policy of the base is unknown: the "
+            "with 2 warnings: 5 of 6 checks passed, the policy of the base is unknown: the "
             "checkout does not have the base commit"
         )
         fix = "set `baseline: base`, or `fetch-depth: 0`"
-        assert f"{verdict} ({fix})\n" in ran.out
+        assert f"{verdict} ({fix}), 1 problem\n" in ran.out
         [first, _, second, *_] = (ran.folder / "agentci-results/comment.md").read_text().split("\n")
-        assert first.replace("\\", "").endswith(verdict)
+        assert first.replace("\\", "").endswith(f"{verdict}, 1 problem")
         assert second.replace("\\", "").startswith(fix)
         assert asked_for_policy(hub) == []
 

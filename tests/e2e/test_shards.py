@@ -182,7 +182,7 @@ class TestShard:
         ran = _run(folder, "1/1", "--fail-on", "never")
         decision = _report(folder, "out/1-of-1")["decision"]
         assert (ran.code, decision["passed"], decision["exit_code"]) == (0, False, 0)
-        assert "Shard 1 of 1 passed: " in ran.out
+        assert "Shard 1 of 1 passed with " in ran.out
 
     def test_empty_shard_exits_zero_with_reason(self, folder: Path) -> None:
         checks = [result["id"] for result in _report_of_whole(folder)["results"]]
@@ -259,7 +259,7 @@ class TestMergedShards:
         assert 1 in codes
         ran = run_agentci(["merge", "out", "--fail-on", fail_on], cwd=folder)
         assert (ran.code, ran.results["decision"]["passed"]) == (0, True)
-        assert "Quality gate passed: " in ran.out
+        assert "Quality gate passed with " in ran.out
 
     def test_merged_reports_quote_questions_and_answers(self, folder: Path) -> None:
         """The traces are not available when reports are merged."""

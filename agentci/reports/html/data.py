@@ -33,7 +33,6 @@ from agentci.reports.failures import Cause, list_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     choose_mean,
-    format_conclusion,
     format_counts,
     format_mean_score,
     format_pass_rate,
@@ -44,7 +43,6 @@ from agentci.reports.groups_and_totals import (
     group_by_evaluator,
     group_warnings,
     is_invalid_input,
-    list_reasons,
 )
 from agentci.reports.outcomes import (
     NOTABLE_SHARE,
@@ -56,6 +54,7 @@ from agentci.reports.outcomes import (
     summarize_repeats,
 )
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
+from agentci.reports.verdict import format_conclusion, list_reasons, list_verdict_warnings
 
 
 class Markup(str):
@@ -490,7 +489,10 @@ def _describe_verdict(report: Report) -> JsonObject:
     overall = {each.policy.overall.min_pass_rate for each in report.gates}
     return {
         "verdict": {
-            "status": _STATUSES[get_verdict(report.decision)],
+            # With warnings it looks like a case with lost checks.
+            "status": "passed lost"
+            if list_verdict_warnings(report)
+            else _STATUSES[get_verdict(report.decision)],
             "title": format_conclusion(report),
             "reasons": list_reasons(report),
             "notes": report.decision.notes,

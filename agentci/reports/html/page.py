@@ -15,14 +15,12 @@ from agentci.model.result import CheckResult, Report
 from agentci.reports.check_text import format_outcome, list_findings
 from agentci.reports.groups_and_totals import (
     filter_by_status,
-    format_conclusion,
     format_counts,
     format_problem,
-    format_title,
-    list_reasons,
     sort_worst_first,
 )
 from agentci.reports.html.data import Markup, PageData, escape_text, join_markup, tag
+from agentci.reports.verdict import format_conclusion, format_title, list_reasons
 from agentci.version import __version__
 
 # What `make page` builds from the sources, which are one module in this order: pure functions

@@ -219,7 +219,7 @@ document.body.prepend(
     'header.bar',
     make(
       'div',
-      make('a.brand', { href: '#/', class: `${DATA.verdict.status} ${LOST_ROWS.length ? 'lost' : ''}` }, make('i'), 'agentci'),
+      make('a.brand', { href: '#/', class: DATA.verdict.status }, make('i'), 'agentci'),
       tabs,
       make('div.tools', make('button.btn', { onclick: flipTheme }, 'Light / dark'), make('button.btn.keys', { onclick: () => help.showModal() }, 'Keys ', make('kbd', '?'))),
     ),

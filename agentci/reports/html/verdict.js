@@ -12,7 +12,7 @@ function verdictView() {
   const folded = [...(isShort ? [checksText] : []), ...reasons.slice(1).filter((each) => !others.slice(0, most).includes(each)), ...notes];
   return make(
     'section.card.verdict',
-    { class: `${status} ${LOST_ROWS.length ? 'lost' : ''}`, 'aria-labelledby': 'verdict' },
+    { class: status, 'aria-labelledby': 'verdict' },
     DATA.verdict.incomplete
       ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,

@@ -1,0 +1,188 @@
+"""The verdict in the words that all reports show, and the warnings that a passed gate leaves."""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final
+
+from agentci._util.text import truncate
+from agentci._util.text.format import format_count
+from agentci.gate.comparison import (
+    NEWLY_FAILING,
+    NO_LONGER_EVALUATED,
+    list_changes,
+    list_worse,
+)
+from agentci.gate.policy_changes import count_changes, describe_unknown_base
+from agentci.gate.rules import list_changed_facts
+from agentci.model.requests import CHANGED_FACTS
+from agentci.model.result import Report
+from agentci.model.trace import PRINTED_KEY, concerns_reviewers
+from agentci.model.values import IdentityKey
+from agentci.reports.changed_checks import TOOL_FAILS, find_changes, make_check_key
+from agentci.reports.groups_and_totals import (
+    case_key,
+    filter_by_status,
+    group_warnings,
+    is_invalid_input,
+)
+from agentci.reports.outcomes import list_case_outcomes
+
+# Warnings that the verdict names besides those of its main reason.
+MAX_NAMED: Final = 2
+
+
+def list_verdict_warnings(report: Report) -> tuple[str, ...]:
+    """List what a reviewer must look at although the gate passed, the most serious kind first.
+
+    Empty for a gate that failed, which a reviewer looks at anyway.
+    """
+    return _list_verdict_warnings(IdentityKey(report))
+
+
+# Each report format shows them, some in several places.
+@lru_cache(maxsize=1)
+def _list_verdict_warnings(report: IdentityKey[Report]) -> tuple[str, ...]:
+    if report.value.decision.is_failure:
+        return ()
+    return tuple(each for find in _FINDERS for each in find(report.value))
+
+
+def format_conclusion(report: Report) -> str:
+    """Format the decision as a short headline that names the shard, if any.
+
+    A gate with warnings ``passed with 3 warnings``.
+    """
+    decision = report.decision
+    shard = "" if report.shard_info is None else str(report.shard_info.shard)
+    warnings = list_verdict_warnings(report)
+    warned = f" with {format_count(len(warnings), 'warning')}" if warnings else ""
+    if not (decision.passed or decision.is_failure):
+        return f"{shard or 'gate'} passed{warned}".capitalize()
+    where = f" in {shard}" if shard else ""
+    if is_invalid_input(report):
+        return f"Invalid input{where}"
+    return f"Quality gate {'passed' if decision.passed else 'failed'}{where}{warned}"
+
+
+def list_reasons(report: Report) -> tuple[str, ...]:
+    """List the reasons to show; the first one is left out where the problems already tell it.
+
+    The main reason of a passed gate names its most serious warnings.
+    """
+    main, *others = report.decision.reasons or ("",)
+    if is_invalid_input(report):
+        return tuple(others)
+    unnamed = [each for each in list_verdict_warnings(report) if each not in main]
+    named = truncate.truncate_list(unnamed, MAX_NAMED)
+    return tuple(filter(None, (", ".join(filter(None, (main, *named))), *others)))
+
+
+def format_title(report: Report) -> str:
+    """Format the decision and its main reason: "Quality gate passed: 21 checks passed"."""
+    reasons = list_reasons(report)
+    return f"{format_conclusion(report)}{f': {reasons[0]}' if reasons else ''}"
+
+
+def _find_ignored(report: Report) -> Iterator[str]:
+    """Failures that ``fail-on`` only reports."""
+    yield from report.decision.ignored_reasons
+
+
+def _find_worse(report: Report) -> Iterator[str]:
+    """Required checks that do not pass any more, and evaluators that regressed otherwise."""
+    if report.comparison is None:
+        return
+    yield from list_worse(report.comparison)
+    regressed = sum(
+        each.required and each.outcome == "fail" and not each.worse
+        for each in report.comparison.evaluators
+    )
+    if regressed:
+        yield f"{format_count(regressed, 'evaluator')} regressed"
+
+
+def _find_policy_changes(report: Report) -> Iterator[str]:
+    if report.policy is None:
+        return
+    if report.policy.unavailable:
+        yield describe_unknown_base(report.policy)
+    yield from count_changes(report.policy.loosened)
+
+
+def _find_advisory(report: Report) -> Iterator[str]:
+    """Advisory checks that do not pass any more."""
+    compared = report.comparison.evaluators if report.comparison else ()
+    for name, count, _ in list_changes([each for each in compared if not each.required]):
+        if name in (NEWLY_FAILING, NO_LONGER_EVALUATED):
+            yield f"{format_count(count, 'advisory check')} {name}"
+
+
+def _find_errors(report: Report) -> Iterator[str]:
+    """Errors that the policy allows, without those that passed in the baseline."""
+    worse = find_changes(report)
+    errored = filter_by_status(report.results, "errored")
+    if count := sum(make_check_key(each) not in worse for each in errored):
+        yield format_count(count, "errored check")
+
+
+def _find_failing_tools(report: Report) -> Iterator[str]:
+    if report.comparison is None or report.comparison.no_baseline:
+        return
+    if count := sum(bool(each.failing_tools) for each in list_case_outcomes(report)):
+        yield f"{format_count(count, 'case')} {TOOL_FAILS}"
+
+
+def _find_other_facts(report: Report) -> Iterator[str]:
+    """Answers that pass although facts differ from the expected ones, and did not in the baseline.
+
+    Other words are no warning without a baseline, as answers to the same question vary.
+    """
+    count = 0
+    for each in list_case_outcomes(report):
+        required = [result for result in each.results if result.evaluator.required]
+        facts = any(list_changed_facts(result, (CHANGED_FACTS,)) for result in required)
+        words = any(map(list_changed_facts, required))
+        count += facts if each.answer_changed is None else words and each.answer_changed
+    if count:
+        yield f"{format_count(count, 'case')} with other facts than expected"
+
+
+def _find_printed_keys(report: Report) -> Iterator[str]:
+    if count := _count_warned_cases(report, lambda text: text.startswith(PRINTED_KEY)):
+        yield f"{format_count(count, 'case')} with a printed key"
+
+
+def _find_run_warnings(report: Report) -> Iterator[str]:
+    """Other warnings about recorded runs."""
+    if count := _count_warned_cases(report, lambda text: not text.startswith(PRINTED_KEY)):
+        yield f"{format_count(count, 'case')} with a warning"
+
+
+def _count_warned_cases(report: Report, matches: Callable[[str], bool]) -> int:
+    return len(
+        {
+            case_key(case)
+            for text, cases in group_warnings(report).items()
+            if concerns_reviewers(text) and matches(text)
+            for case in cases
+        }
+    )
+
+
+def _find_problems(report: Report) -> Iterator[str]:
+    if count := sum(each.severity == "warning" for each in report.problems):
+        yield format_count(count, "problem")
+
+
+_FINDERS: Final[tuple[Callable[[Report], Iterator[str]], ...]] = (
+    _find_ignored,
+    _find_worse,
+    _find_printed_keys,
+    _find_policy_changes,
+    _find_advisory,
+    _find_errors,
+    _find_failing_tools,
+    _find_other_facts,
+    _find_run_warnings,
+    _find_problems,
+)

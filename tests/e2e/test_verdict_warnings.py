@@ -1,0 +1,112 @@
+"""A gate that passes says so with warnings if a reviewer must look at something."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.support import ROOT, Ran, run_agentci
+
+TITLE = "Quality gate passed"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose runs passed before, with the results in the folder ``before``."""
+    folder = tmp_path / "project"
+    ignored = shutil.ignore_patterns("__pycache__", "agentci-results")
+    shutil.copytree(ROOT / "examples/agentevals", folder, ignore=ignored)
+    assert run_agentci(["run", "--output-dir", "before"], cwd=folder, environ={}).code == 0
+    return folder
+
+
+def edit(file: Path, *changes: tuple[str, str], count: int = -1) -> None:
+    text = file.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, count)
+    file.write_text(text)
+
+
+def run(project: Path, *options: str) -> Ran:
+    return run_agentci(["run", "--baseline", "before", *options], cwd=project, environ={})
+
+
+def read_headlines(project: Path, ran: Ran) -> dict[str, str]:
+    """Read the verdict of each report, without its icon."""
+    folder = project / "agentci-results"
+    page = (folder / "report.html").read_text()
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    verdict = json.loads(found[1])["verdict"]
+    [terminal] = re.findall(rf"^({TITLE}.*)$", ran.out, re.MULTILINE)
+    return {
+        "terminal": terminal,
+        "page": f"{verdict['title']}: {verdict['reasons'][0]}",
+        **{
+            name: (folder / f"{name}.md").read_text().splitlines()[0].split(" ", 2)[2]
+            for name in ("comment", "summary")
+        },
+    }
+
+
+def assert_verdict(project: Path, ran: Ran, icon: str, title: str) -> None:
+    headlines = read_headlines(project, ran)
+    assert headlines == dict.fromkeys(headlines, title)
+    assert (ran.code, ran.results["decision"]["passed"]) == (0, True)
+    for name in ("comment", "summary"):
+        text = (project / "agentci-results" / f"{name}.md").read_text()
+        assert text.startswith(f"## {icon} ")
+
+
+def test_same_run_passes_without_warnings(project: Path) -> None:
+    assert_verdict(project, run(project), "✅", f"{TITLE}: 21 checks passed")
+
+
+def test_lowered_threshold_is_a_warning(project: Path) -> None:
+    edit(project / "eval_config.yaml", ("threshold: 1.0", "threshold: 0.5"), count=1)
+    title = f"{TITLE} with 1 warning: 21 checks passed, 1 looser policy change"
+    assert_verdict(project, run(project), "⚠️", title)
+
+
+def test_failing_check_that_became_advisory_is_a_warning(project: Path) -> None:
+    required = ("    threshold: 0.6", "    threshold: 0.999\n    required: false")
+    edit(project / "eval_config.yaml", required)
+    title = (
+        f"{TITLE} with 2 warnings: 16 required checks passed, 1 looser policy change, "
+        "4 advisory checks newly failing"
+    )
+    assert_verdict(project, run(project), "⚠️", title)
+
+
+def test_edited_expectation_is_a_warning(project: Path) -> None:
+    edit(project / "eval_set.json", ("today by 18:00", "today before 18:00"))
+    title = f"{TITLE} with 1 warning: 21 checks passed, 1 eval case edited"
+    assert_verdict(project, run(project), "⚠️", title)
+
+
+@pytest.mark.parametrize(("old", "new"), [("by 18:00", "by 20:00"), ("desk lamp", "floor lamp")])
+def test_changed_fact_in_an_answer_that_passes_is_a_warning(
+    project: Path, old: str, new: str
+) -> None:
+    edit(project / "recordings/where_is_my_parcel.json", (old, new))
+    title = f"{TITLE} with 1 warning: 21 checks passed, 1 case with other facts than expected"
+    assert_verdict(project, run(project), "⚠️", title)
+
+
+def test_failures_that_are_only_reported_are_a_warning(project: Path) -> None:
+    edit(project / "recordings/where_is_my_parcel.json", ("track_parcel", "trace_parcel"))
+    ran = run(project, "--fail-on", "never")
+    title = f"{TITLE} with 3 warnings: 1 of 21 evaluated checks failed"
+    assert all(each.startswith(title) for each in read_headlines(project, ran).values())
+    assert (project / "agentci-results/comment.md").read_text().startswith("## ⚠️ ")
+
+
+def test_failed_gate_has_no_warnings_in_its_title(project: Path) -> None:
+    edit(project / "recordings/where_is_my_parcel.json", ("track_parcel", "trace_parcel"))
+    edit(project / "eval_config.yaml", ("threshold: 0.8", "threshold: 0.5"))
+    ran = run(project)
+    assert ran.code == 1
+    assert "warning" not in (project / "agentci-results/comment.md").read_text().splitlines()[0]
