@@ -63,6 +63,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
         question: the first question to the model.
         ignores_input: whether all cases have this question, although their inputs differ.
         lacks_input: whether the case has no input.
+        is_started: whether its command was not left out after a signal.
         turns_problem: why turns of a conversation are missing; empty if none are.
         is_input_unread: whether the command has no ``{input}``, and read nothing from stdin.
         output: end of what the command printed, if it was captured.
@@ -94,6 +95,7 @@ class RecordedCase(Struct, frozen=True, kw_only=True):
     ignores_input: bool = False
     lacks_input: bool = False
     is_input_unread: bool = False
+    is_started: bool = True
     turns_problem: str = ""
     output: str = ""
     warnings: tuple[str, ...] = ()

@@ -148,7 +148,8 @@ class _Recorder:
     def run_case(self, case: RecordCase) -> RecordedCase:
         """Run the command for a case; without effect after a signal."""
         if self._order.is_stopped():
-            return self._collector.collect(case, not_started="it was not started")
+            found = self._collector.collect(case, not_started="it was not started")
+            return replace(found, is_started=False)
         if reason := self._find_turns_problem(case):
             found = replace(self._collector.collect(case, not_started=reason), turns_problem=reason)
         else:

@@ -197,17 +197,26 @@ class RecordingWriter:
     ) -> None:
         self._path = path
         self._failed = workspace.resolve_given(name_failed_recording(path.path))
-        self._part = part
-        self._kept = () if part is None else earlier.select_others(part, named=True)
+        self._part: Collection[str] | None = None
+        self._kept: Sequence[str] = ()
         self._needs_all = needs_all
+        self._before = earlier
         # A whole recording has the order of its cases.
-        self._earlier = earlier if needs_all or part is not None else EarlierRecording()
+        self._earlier = earlier if needs_all else EarlierRecording()
         self._workspace = workspace
         self._is_begun = False
         self._locked: IO[bytes] | None = None
         self._held: list[str] = []
         self._replaces_file = is_file(path.path)
         self._can_fail = self._replaces_file and (needs_all or earlier.has_complete_runs)
+        if part is not None:
+            self.limit(part)
+
+    def limit(self, part: Collection[str]) -> None:
+        """Keep all other cases of the file, as those that did not start before an interruption."""
+        self._part = part
+        self._kept = self._before.select_others(part, named=True)
+        self._earlier = self._before
 
     def add(self, lines: Sequence[str], *, has_runs: bool, is_complete: bool) -> None:
         """Append the lines of a case; the first ones replace an older file.

@@ -699,27 +699,60 @@ def test_cases_of_several_files_are_one_recording(tmp_path: Path, model: MockMod
     ]
 
 
-def test_interrupted_cases_fail_the_gate(gated: Path, model: MockModel) -> None:
-    program = gated / "agent.py"
+def interrupt(folder: Path, model: MockModel, case: str, *options: str) -> str:
+    """Record, interrupt it in a case, and return what it printed to stderr."""
+    program = folder / "agent.py"
     program.write_text(
         f"import os, sys, time\nsys.path.insert(0, {str(AGENT.parent)!r})\n"
         "import http_agent\nhttp_agent.main(['chat'])\n"
-        "if os.environ['AGENTCI_CASE'] == 'b':\n"
+        f"if os.environ['AGENTCI_CASE'] == {case!r}:\n"
         "    open('ready', 'w').close()\n    time.sleep(600)\n"
     )
-    write_cases(gated / "cases.yaml", [*CASES, ("c", "Third")])
-    words = [sys.executable, "-m", "agentci", "record", *OPTIONS, "--", sys.executable]
+    words = [sys.executable, "-m", "agentci", "record", *OPTIONS, *options, "--", sys.executable]
     environ = {**os.environ, **make_environment(model), "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([*words, str(program)], cwd=gated, env=environ) as process:
-        wait_until((gated / "ready").exists)
+    with subprocess.Popen(
+        [*words, str(program)], cwd=folder, env=environ, stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_until((folder / "ready").exists)
         process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
     assert process.returncode == 130
+    return errors
+
+
+def test_interrupted_cases_fail_the_gate(gated: Path, model: MockModel) -> None:
+    write_cases(gated / "cases.yaml", [*CASES, ("c", "Third")])
+    assert "did not start" not in interrupt(gated, model, "b")
     assert find_statuses(gated) == (3, {"a": "passed", "b": "errored", "c": "errored"})
     shown = run_agentci(["show", OUT], cwd=gated).out
     not_started = shown.partition("Case c\n")[2]
     assert "model call" not in not_started
     assert "user    Third\n" in not_started
     assert "error: The recorded run is not complete: it was not started" in not_started
+
+
+@pytest.mark.parametrize(("interrupted", "options"), [("b", ()), ("a", ()), ("b", ("--replay",))])
+def test_cases_that_did_not_start_keep_their_earlier_run(
+    interrupted: str, options: Sequence[str], gated: Path, model: MockModel
+) -> None:
+    write_cases(gated / "cases.yaml", [*CASES, ("c", "Third"), ("d", "Fourth")])
+    assert record(gated, model, "chat", options=OPTIONS).code == 0
+    before = (gated / OUT).read_text().splitlines()
+    requests = sorted((gated / REQUESTS).iterdir())
+    write_cases(gated / "cases.yaml", [*CASES, ("c", "Third")])
+    errors = interrupt(gated, model, interrupted, *options)
+    names = "1 case (c)" if interrupted == "b" else "2 cases (b, c)"
+    assert f"note: {names} did not start: {OUT} keeps the earlier recording" in errors
+    is_written = interrupted == "b" and not options
+    assert (gated / FAILED).exists() is not is_written
+    after = (gated / (OUT if is_written else FAILED)).read_text().splitlines()
+    changed = 2 if is_written else 1
+    assert len(after) == len(before)
+    assert sum(a != b for a, b in zip(before, after, strict=True)) == changed
+    assert sorted((gated / REQUESTS).iterdir()) == requests
+    statuses = {**dict.fromkeys("abc", "passed"), interrupted: "errored"}
+    found = find_statuses(gated)[1]
+    assert {case: found[case] for case in "abc"} == statuses
 
 
 def git(folder: Path, *words: str) -> str:

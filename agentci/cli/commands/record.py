@@ -22,6 +22,7 @@ from agentci._util.workspace import (
     read_file,
 )
 from agentci.cli.commands.record_report import (
+    describe_kept,
     describe_removed,
     find_ignored_inputs,
     find_restored,
@@ -49,6 +50,7 @@ from agentci.record.recorder import record
 from agentci.record.recording_choice import are_equal_runs
 from agentci.record.recording_file import (
     EarlierRecording,
+    FileOutcome,
     RecordingWriter,
     find_recording_path,
     note_failed_recording,
@@ -220,8 +222,8 @@ def _make_recording(
         redactor=RecordingRedactor(services.variables.redactor, options.redact),
         recorded=recorded,
         answers=_find_answer_sources(options, cases, earlier),
-        fallback=options.replay == "fallback",
         shares_terminal=shares_terminal,
+        fallback=options.replay == "fallback",
         is_injected=options.is_injected,
         report=lambda text: write_to_stream(f"{escape_for_log_line(text)}\n", services.err),
         is_stopped=interruption.is_requested,
@@ -231,22 +233,19 @@ def _make_recording(
         found = record(order, keep)
         if options.replay is not None:
             found = _keep_equal_runs(found, earlier)
-        lines = [line for each in found for line in each.lines]
-        outcome = writer.finish(
-            lines,
-            has_runs=any(each.source for each in found),
-            is_complete=[each.is_complete for each in found if each.lines],
-        )
-    is_whole = outcome == "written" and not options.case_ids
+        unstarted = _find_kept_cases(found, earlier)
+        found = tuple(each for each in found if each.case not in unstarted)
+        outcome = _finish_file(writer, found, is_part=bool(unstarted))
+    is_whole = outcome == "written" and not options.case_ids and not unstarted
     if options.replay is None and any(each.requests for each in found) and is_whole:
         remove_other_cases(folder, [each.case for each in found])
-    removed = _list_removed(earlier, lines) if is_whole else []
+    removed = _list_removed(earlier, found) if is_whole else []
     restored = () if options.replay is None else find_restored(found, earlier, name)
     show_recording(
         found,
         name,
         session,
-        changes=(*restored, *describe_removed(removed, name)),
+        changes=(*restored, *describe_removed(removed, name), *describe_kept(unstarted, name)),
         outcome=outcome,
         failed=workspace.display_path(name_failed_recording(path.path)),
     )
@@ -259,6 +258,23 @@ def _make_recording(
             *restored,
         ),
         exit_code=_find_exit_code(found) if number is None else 128 + number,
+    )
+
+
+def _finish_file(
+    writer: RecordingWriter, found: Sequence[RecordedCase], *, is_part: bool
+) -> FileOutcome:
+    """Write the lines of all cases.
+
+    Args:
+        is_part: whether the file has other cases, which stay.
+    """
+    if is_part:
+        writer.limit([each.case for each in found])
+    return writer.finish(
+        [line for each in found for line in each.lines],
+        has_runs=any(each.source for each in found),
+        is_complete=[each.is_complete for each in found if each.lines],
     )
 
 
@@ -375,10 +391,16 @@ def _read_earlier(
         return EarlierRecording()
 
 
-def _list_removed(earlier: EarlierRecording, lines: Sequence[str]) -> list[str]:
+def _list_removed(earlier: EarlierRecording, found: Sequence[RecordedCase]) -> list[str]:
     """Return the cases of an earlier recording that have none of the lines."""
-    known = EarlierRecording(lines).list_cases()
+    known = EarlierRecording([line for each in found for line in each.lines]).list_cases()
     return [each for each in earlier.list_cases() if each not in known]
+
+
+def _find_kept_cases(found: Sequence[RecordedCase], earlier: EarlierRecording) -> frozenset[str]:
+    """Return the cases that keep their earlier run, as a signal came before they started."""
+    unstarted = {each.case for each in found if not each.is_started}
+    return frozenset(unstarted.intersection(earlier.list_cases()) if unstarted else ())
 
 
 def _keep_equal_runs(

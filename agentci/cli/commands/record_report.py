@@ -1,7 +1,7 @@
 """What `agentci record` prints: what it recorded, the problems, and what may help."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from agentci._util.files import write_to_stream
@@ -227,6 +227,15 @@ def describe_removed(removed: Sequence[str], file: str) -> Iterator[Problem]:
         names = ", ".join(truncate_list(removed, MAX_NAMES))
         message = f"{file} no longer has {format_count(len(removed), 'recorded case')}: {names}"
         yield Problem(message=message, hint=ONE_CASE_HINT, severity="warning")
+
+
+def describe_kept(cases: Collection[str], file: str) -> Iterator[Problem]:
+    """Yield which cases were not started and keep their earlier run, if any."""
+    if cases:
+        names = ", ".join(truncate_list(sorted(cases), MAX_NAMES))
+        message = f"{format_count(len(cases), 'case')} ({names}) did not start: {file} keeps"
+        message += " the earlier recording" + ("" if len(cases) == 1 else "s")
+        yield Problem(message=message, severity="note")
 
 
 def find_restored(
