@@ -77,6 +77,9 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
 
     Attributes:
         cause: equal for cases with the same cause.
+        decisive: the check that decides it.
+        kind: how its calls and answers differ, without their values: ``missing refund``; empty if
+            they do not.
         key: equal for cases that fail in the same way.
         phrases: what differs, then what the checks say.
         numbers: of the phrases, in order.
@@ -84,6 +87,8 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
     """
 
     cause: tuple[str, ...]
+    decisive: CheckResult
+    kind: str
     key: bytes
     phrases: tuple[Phrase, ...]
     numbers: tuple[str, ...]
@@ -122,8 +127,15 @@ def make_pattern(
                 builder.add_to_key(statement)
             else:
                 builder.add("", statement)
-    cause = tuple(_describe_cause(_choose_decisive(problems, is_new), content, is_new))
-    return builder.make(cause=cause, is_known=is_kept or not reads_more)
+    decisive = _choose_decisive(problems, is_new)
+    kind = _describe_kinds(decisive, content, is_new=is_new(decisive))
+    cause = (decisive.config, decisive.evaluator.name, decisive.status, kind)
+    return builder.make(
+        cause=(*cause, *_describe_reasons(decisive, content)),
+        decisive=decisive,
+        kind=kind,
+        is_known=is_kept or not reads_more,
+    )
 
 
 def _choose_decisive(
@@ -144,28 +156,32 @@ def _choose_decisive(
     )
 
 
-def _describe_cause(
-    result: CheckResult, content: RunContent, is_new: Callable[[CheckResult], bool]
-) -> Iterator[str]:
-    """Yield what happened to the decisive check of a case, without values."""
-    yield from (result.config, result.evaluator.name, result.status)
+def _describe_kinds(result: CheckResult, content: RunContent, *, is_new: bool) -> str:
+    """Describe how calls and answers differ that a check may depend on, without their values."""
+    if result.status == "errored" or _is_resource_limit(result):
+        return ""
+    if rows := _list_checked_rows(result):
+        return _describe_kind(rows)
+    references: tuple[Reference, ...] = ("baseline", "expected") if is_new else ("expected",)
+    found = ("; ".join(_list_kinds(content, reference)) for reference in references)
+    return next(filter(None, found), "")
+
+
+def _list_checked_rows(result: CheckResult) -> list[ToolCallRow]:
+    """List the calls that a check says are not as expected."""
+    listed = [] if result.judgement is None else find_unmatched_turns(result.judgement.details)
+    return [row for turn in listed for row in turn.rows if row.mark]
+
+
+def _describe_reasons(result: CheckResult, content: RunContent) -> Iterator[str]:
+    """Yield what a check says besides calls that differ, without the values of its case."""
     if result.status == "errored":
         yield find_reason_key(result)
         return
-    if _is_resource_limit(result):
-        return
     judgement = result.judgement
-    listed = [] if judgement is None else find_unmatched_turns(judgement.details)
-    if rows := [row for turn in listed for row in turn.rows if row.mark]:
-        yield _describe_kind(rows)
-        return
-    references: tuple[Reference, ...] = (
-        ("baseline", "expected") if is_new(result) else ("expected",)
-    )
-    found = (tuple(_list_kinds(content, reference)) for reference in references)
-    yield from next(filter(None, found), ())
     # A judge model writes another text about each case.
-    if judgement is None or not judgement.reasoning:
+    is_judge = judgement is not None and bool(judgement.reasoning)
+    if not (is_judge or _is_resource_limit(result) or _list_checked_rows(result)):
         quotes = content.level not in KEPT_LEVELS
         misses = () if judgement is None else judgement.misses
         texts = [each if quotes else shorten_quotes(each, result) for each in misses]
@@ -187,12 +203,12 @@ def _list_kinds(content: RunContent, reference: Reference) -> Iterator[str]:
         if rows:
             kinds.setdefault(False, _describe_kind(rows))
         if answers is not None:
-            kinds.setdefault(True, "no answer" if turn.answer is None else "answer")
+            kinds.setdefault(True, "no answer" if turn.answer is None else "another answer")
     yield from (kinds[each] for each in sorted(kinds))
 
 
 def _describe_kind(rows: Sequence[ToolCallRow]) -> str:
-    """Describe the first call that differs, without its values: ``differs refund lines[].sum``.
+    """Describe the first call that differs: ``other arguments refund (lines[].sum)``.
 
     A missing one may have been replaced by an unexpected one.
     """
@@ -200,7 +216,8 @@ def _describe_kind(rows: Sequence[ToolCallRow]) -> str:
     for row in rows:
         path = row.changes[0].path if row.changes else ""
         name = (row.actual or row.expected).partition("(")[0]
-        found.setdefault(row.mark, f"{row.mark} {name} {_DIGITS.sub('', path)}")
+        text = f"{'other arguments' if row.mark == 'differs' else row.mark} {name}"
+        found.setdefault(row.mark, f"{text} ({_DIGITS.sub('', path)})" if path else text)
     pair = [found[each] for each in ("missing", "unexpected") if each in found]
     return "; ".join(pair) if rows[0].mark in ("missing", "unexpected") else found[rows[0].mark]
 
@@ -415,10 +432,14 @@ class _PatternBuilder:
         self._phrases.append(Phrase(label, tuple(pieces), common, is_expected))
         self._numbers += numbers
 
-    def make(self, *, cause: tuple[str, ...], is_known: bool) -> FailurePattern:
+    def make(
+        self, *, cause: tuple[str, ...], decisive: CheckResult, kind: str, is_known: bool
+    ) -> FailurePattern:
         written = "\0".join(self._key).encode("utf-8", "surrogatepass")
         return FailurePattern(
             cause=cause,
+            decisive=decisive,
+            kind=kind,
             key=blake2b(written, digest_size=16).digest(),
             phrases=tuple(self._phrases),
             numbers=tuple(self._numbers),

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from agentci._util.text import truncate
+from agentci._util.text.change import find_numbers
 from agentci._util.text.format import format_count, format_score
 from agentci.model.gate import CheckChange
 from agentci.model.result import CheckResult, Report
@@ -21,6 +22,8 @@ from agentci.reports.changed_checks import (
     make_novelty_test,
 )
 from agentci.reports.check_text import (
+    NO_REASONS,
+    format_cause,
     format_reason,
     list_findings,
     reaches_threshold,
@@ -30,7 +33,7 @@ from agentci.reports.comparison import format_note
 from agentci.reports.contents import show_case
 from agentci.reports.differences import Reference, RunDifference, find_difference
 from agentci.reports.failure_patterns import NumberNotes, find_largest
-from agentci.reports.groups_and_totals import MAX_NAMES, list_first_names
+from agentci.reports.groups_and_totals import MAX_NAMES, format_path, list_first_names
 from agentci.reports.outcomes import CaseOutcome, find_pattern, list_case_outcomes, rank_problem
 from agentci.reports.tool_calls import find_unmatched_turns
 
@@ -262,6 +265,69 @@ def _list_causes(key: IdentityKey[Report]) -> Causes:
         known=groups[1],
         lost=tuple(list_lost_checks(report)),
     )
+
+
+def name_causes(report: Report) -> dict[int, str]:
+    """Name the causes by cluster, each differently if a reader can see how they differ.
+
+    One is not named if the reason of the first check of its cases says all.
+    """
+    first: dict[int, CaseOutcome] = {}
+    for each in list_case_outcomes(report):
+        if each.cluster is not None:
+            first.setdefault(each.cluster, each)
+    names: dict[str, list[int]] = {}
+    for cluster, case in first.items():
+        names.setdefault(_name_cause(case), []).append(cluster)
+    found: dict[int, str] = {}
+    for name, clusters in names.items():
+        for cluster in clusters:
+            case = first[cluster]
+            apart = _tell_apart(case, [first[each] for each in clusters if each != cluster])
+            is_by_kind = case.kind and name.endswith(f": {case.kind}")
+            if apart or is_by_kind or case.decisive is not case.problems[0]:
+                found[cluster] = f"{name} ({apart})" if apart else name
+    return found
+
+
+def _name_cause(case: CaseOutcome) -> str:
+    """Name the decisive check of a case with its reason, else with how calls and answers differ."""
+    result = case.decisive or case.results[0]
+    reason = format_cause(result)
+    if case.kind and (reason == result.status or reason.endswith(NO_REASONS)):
+        reason = case.kind
+    pieces, _ = find_numbers(reason)
+    return f"{result.evaluator.name}: {truncate.ELLIPSIS.join(pieces)}"
+
+
+def _tell_apart(case: CaseOutcome, others: Sequence[CaseOutcome]) -> str:
+    """Return what not all of the other causes with the same name have; "" for nothing.
+
+    That is its config and kind, or else a finding.
+    """
+    for read in (_list_parts, _list_findings):
+        known = [read(each) for each in others]
+        own = [each for each in read(case) if not all(each in other for other in known)]
+        if own:
+            return "; ".join(own)
+    return ""
+
+
+def _list_parts(case: CaseOutcome) -> list[str]:
+    config = (case.decisive or case.results[0]).config
+    return [format_path(config), *filter(None, case.kind.split("; "))]
+
+
+def _list_findings(case: CaseOutcome) -> list[str]:
+    result = case.decisive or case.results[0]
+    misses = () if result.judgement is None else result.judgement.misses
+    texts = (truncate.ELLIPSIS.join(find_numbers(each)[0]) for each in misses)
+    return [truncate.short(each, MAX_FINDING) for each in texts][:MAX_FINDINGS]
+
+
+# Of those that tell causes apart: the number, and the characters of each.
+MAX_FINDINGS: Final = 3
+MAX_FINDING: Final = 80
 
 
 def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:

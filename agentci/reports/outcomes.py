@@ -68,6 +68,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         tags: labels of the case.
         new: ids of its failed checks that did not fail in the baseline.
         cluster: shared by cases with the same cause, from 0; None if none fails.
+        decisive, kind: of its pattern; None and empty if none fails.
         variant: shared by those that fail in the same way, but for their numbers.
         numbers: those of its pattern, in which it differs from other cases of its variant.
         is_known: whether what decided its failures is known, and not only their reasons.
@@ -85,6 +86,8 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...]
     new: frozenset[str] = frozenset()
     cluster: int | None = None
+    decisive: CheckResult | None = None
+    kind: str = ""
     variant: int | None = None
     numbers: tuple[str, ...] = ()
     is_known: bool = True
@@ -149,6 +152,8 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
                 failing_tools=shown.failing_tools,
                 tags=shown.content.tags,
                 new=new,
+                decisive=pattern.decisive if pattern else None,
+                kind=pattern.kind if pattern else "",
                 numbers=pattern.numbers if pattern else (),
                 is_known=pattern is None or pattern.is_known,
             )

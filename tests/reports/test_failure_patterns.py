@@ -21,7 +21,7 @@ from agentci.model.values import replace
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents, reduce_content
-from agentci.reports.failures import list_causes
+from agentci.reports.failures import list_causes, name_causes
 from agentci.reports.groups_and_totals import group_by_reason
 from agentci.reports.outcomes import list_case_outcomes
 from agentci.reports.run_content import encode_content
@@ -741,3 +741,24 @@ def test_replaced_tool_is_shown_behind_many_changed_calls() -> None:
 
 def _render_terminal(report: Report) -> str:
     return render_console(report, quiet=False, verbose=False, colour=False)
+
+
+def test_causes_have_different_names() -> None:
+    """By tool, argument and kind; with a reason of their own, only if others have the same."""
+    refunds = [_refund_product("kettle", 1, calls=tool) for tool in ("refund", "escalate", "pay")]
+    named = name_causes(_report(*refunds))
+    reason = "response_quality: the amount for the kettle is not that of the order"
+    assert [*named.values()] == [
+        f"{reason} (other arguments refund (amount))",
+        f"{reason} (missing refund; unexpected escalate)",
+        f"{reason} (missing refund; unexpected pay)",
+    ]
+    assert name_causes(_report(*refunds[:1])) == {}
+    silent = [_case(_turn(answer, PARCEL), misses=[]) for answer in ("No.", None)]
+    name = "response_quality"
+    kinds = [f"{name}: another answer", f"{name}: no answer"]
+    assert [*name_causes(_report(*silent)).values()] == kinds
+    findings = [
+        _case(_turn("No.", PARCEL), misses=["is rude", *more]) for more in ([], ["is late"])
+    ]
+    assert [*name_causes(_report(*findings)).values()] == [f"{name}: is rude (is late)"]

@@ -29,7 +29,7 @@ from agentci.reports.check_text import (
 )
 from agentci.reports.contents import KEPT_LEVELS, load_content
 from agentci.reports.differences import RunDifference
-from agentci.reports.failures import Cause, list_causes
+from agentci.reports.failures import Cause, list_causes, name_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     choose_mean,
@@ -218,6 +218,7 @@ class PageData:
                 for group in causes.new[:MAX_CAUSES]
             ],
             "reasons": [*self._reasons],
+            "cause_names": name_causes(report),
             "more_causes": [places[id(group[0])] for group in causes.new[MAX_CAUSES:]],
             "known": [[places[id(group[0])], len(group)] for group in causes.known],
             "lost": _describe_lost(causes.lost, report.comparison),

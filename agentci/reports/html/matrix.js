@@ -40,7 +40,7 @@ function matrixView(params) {
   const selected = selectCases([...CASES], selection);
   const isReduced = isPrinted && selection.filter === 'all' && !selection.query;
   const found = isReduced ? selected.filter(needsLook) : selected;
-  const items = groupCases(found, selection.group, STATE_LABELS, selection.evaluator);
+  const items = groupCases(found, selection.group, STATE_LABELS, selection.evaluator, DATA.cause_names);
   listed = items.filter((each) => !each.members);
   shownCases = [...new Set(listed)];
   cursor = Math.min(cursor, listed.length - 1);

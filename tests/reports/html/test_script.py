@@ -240,6 +240,9 @@ def test_heading_of_a_cause_has_the_numbers_of_its_cases_only() -> None:
         for shown, numbers in ((1, "9.5"), (2, "5 to 9.5"), (3, "5 to 1,200")):
             headings = _evaluate(expression, {**given, "shown": shown})
             assert headings == [f"tone: exit code {numbers}"]
+    names = "groupCases(joinCases(given.data).cases, 'cause', {}, '', {0: 'tone: missing f'})"
+    found = _evaluate(f"{names}.map((each) => each.heading)", {"data": {**DATA, "cases": cases}})
+    assert found[0] == "tone: missing f"
 
 
 def test_numbers_of_an_evaluator_are_the_same_in_all_reports() -> None:
