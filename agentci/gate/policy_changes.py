@@ -297,9 +297,24 @@ def _compare_gates(base: Gate, head: Gate) -> Iterator[PolicyChange]:
         if before is not None and named != before:
             values = (before or BY_QUESTION, named or BY_QUESTION)
             yield _make_change(base, Difference("edited", f"case of {path}", *values))
+    yield from _compare_inputs(base, head)
     if base.trials != head.trials:
         values = (base.trials or "1 run", head.trials or "1 run")
         yield _make_change(base, Difference("edited", "trials", *values))
+
+
+def _compare_inputs(base: Gate, head: Gate) -> Iterator[PolicyChange]:
+    """Yield that runs are read from elsewhere or otherwise; further paths are no change."""
+    if not base.selection.keys() <= head.selection.keys():
+        before, after = (
+            ", ".join(truncate.truncate_list([*each.selection], MAX_SHOWN)) or NOT_SET
+            for each in (base, head)
+        )
+        yield _make_change(base, Difference("edited", "traces", before, after))
+    for key in {**base.inputs, **head.inputs}:
+        values = base.inputs.get(key, NOT_SET), head.inputs.get(key, NOT_SET)
+        if values[0] != values[1]:
+            yield _make_change(base, Difference("edited", key, *values))
 
 
 def _list_policy_changes(base: Gate, head: Gate) -> Iterator[PolicyChange]:

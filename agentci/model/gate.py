@@ -457,6 +457,7 @@ class Gate(Struct, frozen=True, kw_only=True):
             find it by the question.
         trials: how often each case is run, and how the scores are combined, as text; empty for a
             single run.
+        inputs: other keys of the config that say what is read, and how, as text.
     """
 
     config: str
@@ -471,3 +472,4 @@ class Gate(Struct, frozen=True, kw_only=True):
     selection: Mapping[str, str] = field(default_factory=dict)
     case_names: Mapping[str, str] = field(default_factory=dict)
     trials: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)

@@ -481,6 +481,9 @@ class GateJson(_Json, kw_only=True):
         _about("By entry of `traces`, its eval case; empty to find it by the question."),
     ] = {}
     trials: Annotated[str, _about("How often each case is run; empty for a single run.")]
+    inputs: Annotated[
+        Mapping[str, str], _about("Other keys that say what is read, such as `group_by`.")
+    ] = {}
 
 
 class PolicyChangeJson(_Json):

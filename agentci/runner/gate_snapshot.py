@@ -22,7 +22,7 @@ from agentci.evaluators.evaluator import (
 from agentci.evaluators.metrics import TOOL_TRAJECTORY
 from agentci.gate.policy_changes import match_cases
 from agentci.model.case import Dataset, EvalSet, MetricThreshold, ResultsSource, RunSource
-from agentci.model.gate import RESULTS_PREFIX, EvaluatorSettings, Gate
+from agentci.model.gate import MAX_USD, RESULTS_PREFIX, EvaluatorSettings, Gate
 from agentci.model.requests import KEYS_NOT_AFFECTING_SCORES, EvaluatorIdentity, Repetition
 from agentci.model.values import Json, MatchType, Place, list_field_names, replace
 from agentci.runner.fingerprints import SourceDigests
@@ -204,7 +204,24 @@ def make_gate(
         selection=_describe_selection(suite.run_sources),
         case_names=_describe_case_names(suite.run_sources),
         trials="" if trials is None else f"{trials.strategy} of {trials.count}",
+        inputs=dict(_describe_inputs(suite, root)),
     )
+
+
+def _describe_inputs(suite: Suite, root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the keys that change how runs are made and read, and prices if costs are limited."""
+    has_costs = any(MAX_USD in getattr(each, "limits", {}) for each in suite.evaluators)
+    prices = {model: each.make_price() for model, each in suite.prices.items()}
+    found = {
+        "group_by": None if suite.group_by == "auto" else suite.group_by,
+        "trace_format": suite.trace_format,
+        "prices": prices if has_costs else None,
+        "command": None if suite.agent is None else suite.agent.command,
+    }
+    for key, value in found.items():
+        if value:
+            facts = _drop_class_names(_list_facts(value, f"{root}"))
+            yield key, _shorten_value(facts if isinstance(facts, str) else json_text.dumps(facts))
 
 
 def _describe_selection(sources: Sequence[RunSource]) -> Mapping[str, str]:
@@ -282,6 +299,8 @@ def _apply_base_thresholds(
 def _describe_results(suite: Suite, root: Path) -> Iterator[EvaluatorSettings]:
     """The thresholds of metrics in results of other tools, and what each entry requires."""
     for source in suite.results:
+        cases = source.expected_count or ", ".join(source.expected_cases)
+        values = {"tool": source.tool, "gate_on": source.gate_on, "expect.cases": f"{cases}"}
         facts = [source.tool, source.gate_on, source.expected_count, source.expected_cases]
         yield EvaluatorSettings(
             name=f"{RESULTS_PREFIX}{source.path}",
@@ -289,6 +308,7 @@ def _describe_results(suite: Suite, root: Path) -> Iterator[EvaluatorSettings]:
             criterion=f"gate_on: {source.gate_on}",
             required=True,
             definition=_digest(facts, root),
+            values={key: _shorten_value(text) for key, text in values.items() if text},
         )
         for metric, bound in source.metrics.items():
             yield EvaluatorSettings(
@@ -298,6 +318,7 @@ def _describe_results(suite: Suite, root: Path) -> Iterator[EvaluatorSettings]:
                 criterion=bound.criterion,
                 required=True,
                 definition=_digest([bound.threshold is None], root),
+                values={"criterion": bound.criterion},
             )
 
 

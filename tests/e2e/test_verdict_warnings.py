@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.recordings import otlp
 from tests.helpers.support import ROOT, Ran, run_agentci
 
 TITLE = "Quality gate passed"
@@ -110,3 +111,58 @@ def test_failed_gate_has_no_warnings_in_its_title(project: Path) -> None:
     ran = run(project)
     assert ran.code == 1
     assert "warning" not in (project / "agentci-results/comment.md").read_text().splitlines()[0]
+
+
+CONFIG = "traces: recordings/*.json\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("", "group_by: trace\n", "group_by: not set → trace"),
+        ("group_by: trace\n", "", "group_by: trace → not set"),
+        ("", "trace_format: otlp-json\n", "trace_format: not set → otlp-json"),
+        (
+            "- max_cost: 1\nprices: {gpt-4o-mini: {input: 2, output: 3}}\n",
+            "- max_cost: 1\nprices: {gpt-4o-mini: {input: 1, output: 3}}\n",
+            'prices: {"gpt-4o-mini": {"input": 2.0, "output": 3.0, "cache_read": 2.0, ',
+        ),
+        (
+            "results: [{path: out/*.csv, expect: {cases: 3}}]\n",
+            "results: [{path: out/*.csv, expect: {cases: 2}}]\n",
+            "expect.cases of results out/*.csv: 3 → 2",
+        ),
+        (
+            "results: [{path: out/*.csv, metrics: {m: {threshold: 0.5}}}]\n",
+            "results: [{path: out/*.csv, metrics: {m: {max: 0.5}}}]\n",
+            "criterion of m: score >= 0.5 → score <= 0.5",
+        ),
+    ],
+)
+def test_edit_of_what_is_read_is_listed_with_its_values(
+    tmp_path: Path, before: str, after: str, shown: str
+) -> None:
+    (tmp_path / "recordings").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "recordings/a.json").write_text(otlp("Hi", "Hello"))
+    (tmp_path / "out/a.csv").write_text("".join(["case,m\n", *(f"{n},0.5\n" for n in range(3))]))
+    config = tmp_path / "agentci.yaml"
+    config.write_text(f"{CONFIG}checks:\n- max_tool_calls: 5\n{before}")
+    run_agentci(["run", "--output-dir", "before"], cwd=tmp_path, environ={})
+    config.write_text(f"{CONFIG}checks:\n- max_tool_calls: 5\n{after}")
+    assert shown in run(tmp_path).out
+
+
+def test_traces_from_another_folder_are_listed(project: Path) -> None:
+    shutil.copytree(project / "recordings", project / "others")
+    edit(project / "eval_config.yaml", ("recordings/", "others/"))
+    ran = run(project)
+    assert "traces: recordings/*.json, recordings/*.jsonl → others/*.json" in ran.out
+    title = f"{TITLE} with 1 warning: 21 checks passed, 1 policy edit"
+    assert_verdict(project, ran, "⚠️", title)
+
+
+def test_further_traces_are_not_listed(project: Path) -> None:
+    shutil.copytree(project / "recordings", project / "more")
+    edit(project / "eval_config.yaml", ("eval_set: ", "  - more/*.json\neval_set: "))
+    assert " → " not in run(project).out.partition("Comparison")[0]

@@ -56,7 +56,15 @@ def gate(*evaluators: EvaluatorSettings, config: str = "a.yaml", **others: Any) 
     """A gate of ``evaluators``; others are fields of the gate or of its policy."""
     own = {
         key: others.pop(key)
-        for key in ("eval_cases", "recorded_runs", "selection", "case_names", "trials", "names")
+        for key in (
+            "eval_cases",
+            "recorded_runs",
+            "selection",
+            "case_names",
+            "trials",
+            "names",
+            "inputs",
+        )
         if key in others
     }
     found = evaluators or (settings(),)
@@ -420,11 +428,28 @@ class TestEvalCases:
         ]
 
     def test_other_selection_of_traces(self) -> None:
-        every, some = gate(selection={"a": "", "b": ""}), gate(selection={"a": "x: 1", "c": "x: 1"})
+        every, some = gate(selection={"a": ""}), gate(selection={"a": "x: 1", "c": "x: 1"})
         assert changes(every, some) == ["where of a: all traces → x: 1"]
-        assert changes(some, gate(selection={"a": "x: 2"})) == ["where of a: x: 1 → x: 2"]
-        assert changes(some, every) == []
+        assert changes(gate(selection={"a": "x: 1"}), gate(selection={"a": "x: 2"})) == [
+            "where of a: x: 1 → x: 2"
+        ]
+        assert changes(gate(selection={"a": "x: 1"}), every) == []
         assert changes(some, some) == []
+
+    def test_other_paths_of_traces(self) -> None:
+        base = gate(selection={"a": "", "b": ""})
+        assert changes(base, gate(selection={"b": "", "c": ""})) == ["traces: a, b → b, c"]
+        assert changes(base, gate()) == ["traces: a, b → not set"]
+        assert changes(base, gate(selection={"b": "", "c": "", "a": ""})) == []
+        assert changes(gate(), base) == []
+
+    def test_other_inputs(self) -> None:
+        base, head = gate(inputs={"group_by": "trace"}), gate(inputs={"trace_format": "adk"})
+        assert changes(base, head) == [
+            "group_by: trace → not set",
+            "trace_format: not set → adk",
+        ]
+        assert changes(head, head) == []
 
     def test_trials(self) -> None:
         assert changes(gate(), gate(trials="pass_at_k of 3")) == ["trials: 1 run → pass_at_k of 3"]
