@@ -549,6 +549,7 @@ def _describe_baseline(
                     if len(removed) > MAX_CHANGES
                     else None,
                     "rescored": comparison.rescored or None,
+                    "zeros": baseline_text.describe_zeros(comparison.evaluators),
                 }
             ),
             "remarks": [

@@ -40,18 +40,23 @@ function evaluatorsView() {
     ];
   });
   for (const { name, baseline } of DATA.baseline?.removed ?? []) {
-    rows.unshift([[dot('errored'), ' ', make('a', { href: writeHash('/', { e: name }) }, make('b', name)), ' ', pill('errored', 'removed')], '\u2013', `0 of ${count(baseline.checks)}`, '\u2013', '\u2013', '\u2013', '\u2013', '\u2013', baseline.before === null ? '\u2013' : score(baseline.before)]);
+    rows.unshift([[dot('errored'), ' ', make('a', { href: writeHash('/', { e: name }) }, make('b', name)), ' ', pill('errored', 'removed')], '\u2013', `0 of ${count(baseline.checks)}`, '\u2013', '\u2013', '\u2013', '\u2013', '\u2013', baseline.before === null ? '\u2013' : quiet(`mean score ${score(baseline.before)}`)]);
   }
   const hasInterval = columns.some(({ mean, pass_rate: rate }) => `${mean}${rate}`.includes(' to '));
   const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Failed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval), ...(HAS_BASELINE ? ['Baseline'] : [])];
   const cells = rows.map((each) => each.slice(0, heads.length));
-  return [make('h1', 'Evaluators'), card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, cells), heads)))];
+  return [
+    make('h1', 'Evaluators'),
+    card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, cells), heads))),
+    make('p.hint', 'Mean scores are of checks that passed or failed', HAS_BASELINE && ', changes of the checks of both runs', DATA.baseline?.zeros && `; ${DATA.baseline.zeros}`, '.'),
+  ];
 }
 
 /** What the checks of both runs were in the baseline, and the change of their mean score. */
 function baselineCell({ baseline }, checks) {
   const { before, after } = baseline ?? {};
-  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', before == null || after == null ? null : make('div.quiet', `mean ${scorePair(before, after)} `, delta(after - before, { good: goodOf(baseline) }))];
+  const change = before == null || after == null ? null : delta(after - before, { good: goodOf(baseline) });
+  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', change && make('div.quiet', 'mean score ', change)];
 }
 
 /** A change has a colour unless its interval includes 0. */
