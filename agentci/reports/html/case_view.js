@@ -236,7 +236,7 @@ function caseFacts(each, content) {
       Latency: changed('ms', milliseconds, 50),
       Tokens: changed('tokens', count, 1),
       Cost: changed('usd', dollars, 0.00005),
-      Turns: missing ? `${turns.length - missing} of ${turns.length}${each.before ? '' : '; totals are not compared'}` : '',
+      Turns: missing ? `${turns.length - missing} of ${turns.length}${each.before || !HAS_BASELINE ? '' : '; totals are not compared'}` : '',
     }),
     content.warnings && list(content.warnings, 'warnings'),
   );

@@ -148,6 +148,25 @@ class TestOverview:
         assert tile.split("\n")[1:] == ["932", "about the same"]
         assert "; 932 tokens (about the same)" in text_of(CommentReport(), report)
 
+    @pytest.mark.parametrize("width", [800, 390])
+    def test_tiles_fill_their_rows_and_the_name_is_one_line(self, show: Show, width: int) -> None:
+        """Without a cost, there are three amounts."""
+        report = conversation_report()
+        chunks = Chunks()
+        content = chunks.append(encode_content(make_run("No.", "Rome", cost_usd=None)))
+        results = [
+            replace(each, case=replace(each.case, content=content)) for each in report.results
+        ]
+        contents = StoredContents(chunks=chunks, redact=lambda content: content)
+        page = show(replace(make_report(results), contents=contents), width=width)
+        ends = page.run(
+            "['.tiles', '.tile:last-child'].map((each) =>"
+            " document.querySelector(each).getBoundingClientRect().right)"
+        )
+        assert len(page.texts(".tile")) == 4
+        assert ends[0] == ends[1]
+        assert page.run("document.querySelector('.brand').offsetHeight") < 44
+
     def test_tile_of_required_checks_counts_only_these(self, show: Show) -> None:
         report = conversation_report()
         results = [
