@@ -163,7 +163,7 @@ class CaseCollector:
         failed = [one for one in exchanges if one.failed and one.status]
         misses = tuple(self._replay.misses.get(case.id, ())) if self._replay else ()
         lines = () if misses else choice.lines
-        failure = self._describe_failure(failed[-1]) if failed else ""
+        failure = self._describe_failure(failed[-1], case.id) if failed else ""
         reason = next(iter(misses), "")
         open_call = _describe_open_call(exchanges)
         reason = reason or _find_incomplete_reason(case, end, output, summary, failure, open_call)
@@ -249,10 +249,11 @@ class CaseCollector:
             is_replay=self._order.recorded is not None,
         )
 
-    def _describe_failure(self, exchange: Exchange) -> str:
+    def _describe_failure(self, exchange: Exchange, case: str) -> str:
         error = exchange.error
         if exchange.status < FIRST_ERROR:
             error = "with a response that is cut off or is not one of this API"
+            error += f" (recorded in {make_file_name(case)})" if self._replay else ""
         message = f"{exchange.api.name} answered {exchange.status} {error}".strip()
         return self._order.redactor.redact(message)
 

@@ -7,7 +7,7 @@ the names of fields that it lacks. There are no headers, times or addresses.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -16,11 +16,11 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from agentci._util.files import make_folder, remove_path, write_file_atomically
-from agentci._util.text.json_document import read_json
+from agentci._util.text.json_document import JsonDocument, read_json
 from agentci._util.workspace import ResolvedPath, Workspace
 from agentci.errors import InputError
-from agentci.model.values import Json, JsonObject, Place
-from agentci.record.apis.model_api import get_count, get_object, get_objects, get_text
+from agentci.model.values import Json, JsonObject, Place, replace
+from agentci.record.apis.model_api import get_object, get_text
 from agentci.record.exchanges import Exchange
 
 FORMAT: Final = "agentci-requests"
@@ -37,7 +37,14 @@ _RESERVED_NAMES: Final = frozenset(
     {"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)}
 )
 LIST_FIELDS: Final = ("messages", "input", "contents")
-_HINT: Final = "record it again"
+_HINT: Final = "restore the file, or record it again"
+# Of an exchange, with the types of their values.
+_FIELDS: Final[Mapping[str, type]] = {
+    "method": str,
+    "path": str,
+    "request": Mapping,
+    "response": Mapping,
+}
 # Lists of numbers, such as embeddings, on one line.
 _NUMBERS: Final = re.compile(r"\[\n\s*(-?\d[\d.eE+-]*(?:,\n\s*-?\d[\d.eE+-]*)*)\n\s*\]")
 _LINE_ENDS: Final = re.compile(r"\n\s*")
@@ -163,7 +170,10 @@ def parse_requests(data: bytes, *, file: str) -> RecordedRequests:
     Raises:
         InputError: it is not such a file.
     """
-    document = read_json(data, file=file)
+    try:
+        document = read_json(data, file=file)
+    except InputError as error:
+        raise InputError([replace(each, hint=_HINT) for each in error.problems]) from None
     content = document.value
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
         message = f"not a file of recorded requests: `format` is not `{FORMAT}`"
@@ -174,11 +184,11 @@ def parse_requests(data: bytes, *, file: str) -> RecordedRequests:
     found: list[RecordedRequest] = []
     sizes: list[int] = []
     whole = 0
-    for number, entry in enumerate(get_objects(content, "exchanges")):
-        base = get_count(entry, "continues")
-        if base is not None and not 0 <= base < number:
+    for number, entry in enumerate(_list_entries(document, content)):
+        base = entry.get("continues")
+        if base is not None and not (isinstance(base, int) and 0 <= base < number):
             place = document.find_place(["exchanges", number, "continues"])
-            message = f"`continues` must be the number of an earlier exchange, not {base}"
+            message = "`continues` is not the number of an earlier exchange"
             raise InputError.from_message(message, place=place, hint=_HINT)
         found.append(_parse_entry(entry, found[base].body if base is not None else {}))
         sizes.append(len(json.dumps(entry)) + (sizes[base] if base is not None else 0))
@@ -192,6 +202,27 @@ def parse_requests(data: bytes, *, file: str) -> RecordedRequests:
     return RecordedRequests(
         requests=tuple(found), printed=printed if isinstance(printed, str) else None
     )
+
+
+def _list_entries(document: JsonDocument, content: JsonObject) -> Iterator[JsonObject]:
+    """Yield the exchanges of a file.
+
+    Raises:
+        InputError: one lacks a field, or has another value in it.
+    """
+    listed = content.get("exchanges")
+    if not isinstance(listed, list):
+        place, message = document.find_place(["exchanges"]), "`exchanges` is not an array"
+        raise InputError.from_message(message, place=place, hint=_HINT)
+    for number, entry in enumerate(listed):
+        fields = entry if isinstance(entry, Mapping) else {}
+        for name, kind in _FIELDS.items():
+            value = fields.get(name)
+            if not isinstance(value, kind) or (not value and name != "request"):
+                place = document.find_place(["exchanges", number, name])
+                message = f"exchange {number} has no valid `{name}`"
+                raise InputError.from_message(message, place=place, hint=_HINT)
+        yield fields
 
 
 def _parse_entry(entry: JsonObject, before: JsonObject) -> RecordedRequest:

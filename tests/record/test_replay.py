@@ -289,6 +289,10 @@ def test_file_has_only_the_new_part_of_each_request() -> None:
     assert '"tools": [1, 2]' in text
 
 
+REQUESTS_HEAD = {"format": "agentci-requests", "version": 1}
+EXCHANGE = {"method": "POST", "path": "/x", "request": {}, "response": {"id": "r"}}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -296,15 +300,32 @@ def test_file_has_only_the_new_part_of_each_request() -> None:
         ([], "`format` is not `agentci-requests`"),
         ({"format": "agentci-requests", "version": 2}, "`version` is not 1"),
         (
-            {"format": "agentci-requests", "version": 1, "exchanges": [{"continues": 0}]},
-            "number of an earlier exchange, not 0",
+            {**REQUESTS_HEAD, "exchanges": [{**EXCHANGE, "continues": 0}]},
+            "`continues` is not the number of an earlier exchange",
         ),
+        (
+            {**REQUESTS_HEAD, "exchanges": [EXCHANGE, {**EXCHANGE, "continues": "0"}]},
+            "`continues` is not the number of an earlier exchange",
+        ),
+        (REQUESTS_HEAD, "`exchanges` is not an array"),
+        ({**REQUESTS_HEAD, "exchanges": {}}, "`exchanges` is not an array"),
+        ({**REQUESTS_HEAD, "exchanges": [EXCHANGE, "x"]}, "exchange 1 has no valid `method`"),
+        ({**REQUESTS_HEAD, "exchanges": [{**EXCHANGE, "path": ""}]}, "0 has no valid `path`"),
+        ({**REQUESTS_HEAD, "exchanges": [{**EXCHANGE, "request": 1}]}, "0 has no valid `request`"),
+        ({**REQUESTS_HEAD, "exchanges": [{**EXCHANGE, "response": {}}]}, "no valid `response`"),
     ],
 )
 def test_invalid_file_of_requests_is_a_problem(content: Any, message: str) -> None:
     with pytest.raises(InputError, match="f:1") as caught:
         parse_requests(json.dumps(content).encode(), file="f")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", '{"format": ', "\x00"])
+def test_damaged_file_of_requests_is_named_with_what_to_do(text: str) -> None:
+    with pytest.raises(InputError, match="f:1") as caught:
+        parse_requests(text.encode(), file="f")
+    assert caught.value.problems[0].hint == "restore the file, or record it again"
 
 
 def test_file_names_of_cases_are_safe() -> None:
