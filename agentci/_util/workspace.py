@@ -526,8 +526,9 @@ def _open_regular_file(path: Path, name: str, place: Place) -> FileIO:
     if stat.S_ISREG(mode):
         return FileIO(descriptor)
     os.close(descriptor)
-    kind = "a folder, not a file" if stat.S_ISDIR(mode) else "not a regular file"
-    raise InputError.from_message(f"{name} is {kind}", place=place)
+    if stat.S_ISDIR(mode):
+        raise InputError.from_message(f"{name} is a folder", place=place, hint="name the file")
+    raise InputError.from_message(f"{name} is not a regular file", place=place)
 
 
 def read_start(path: ResolvedPath, limit_bytes: int) -> bytes:

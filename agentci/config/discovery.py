@@ -255,6 +255,14 @@ def _walk_folders(folder: Path, *, skipped: frozenset[str] = frozenset()) -> Ite
 def _no_config_problem(text: str, workspace: Workspace) -> Problem:
     where = "the working directory" if text == "." else workspace.display_path(workspace.cwd / text)
     if is_folder(workspace.cwd / text):
+        named = [Path(text) / each for each in CONFIG_NAMES]
+        if Path(text).suffix in CASE_FILE_SUFFIXES:
+            named.insert(0, Path(text))
+        if folder := next((each for each in named if is_folder(workspace.cwd / each)), None):
+            message = f"{workspace.display_path(workspace.cwd / folder)} is a folder"
+            return Problem(
+                message=message, hint="name a config in it, or put a config in its place"
+            )
         misnamed = next(_find_configs_in(workspace.cwd / text, extension=".yml"), None)
         if misnamed is not None:
             name = workspace.display_path(misnamed)

@@ -411,6 +411,8 @@ def find_recordings(
         )
     for pattern, paths in found.items():
         if not paths:
+            for folder in _select_named(each for each in folders if each.match(pattern)):
+                raise InputError([_make_folder_problem(workspace.display_path(folder), place)])
             message = f"no trace file matches {pattern}"
             hint = "check the path or the glob, or record the agent with `agentci record`"
             raise InputError.from_message(message, place=place, hint=hint)
@@ -438,15 +440,19 @@ def _warn_of_folders(
     folders: Sequence[Path], place: Place, workspace: Workspace
 ) -> Iterator[Problem]:
     """Warn of folders that a glob of traces matches, besides those that `agentci record` writes."""
-    for folder in dict.fromkeys(folders):
-        if folder.suffix != REQUESTS_SUFFIX:
-            name = workspace.display_path(folder)
-            yield Problem(
-                message=f"{name} is a folder, whose files are not read",
-                place=place,
-                hint=_suggest_files(name),
-                severity="warning",
-            )
+    for folder in _select_named(folders):
+        name = workspace.display_path(folder)
+        yield Problem(
+            message=f"{name} is a folder, whose files are not read",
+            place=place,
+            hint=_suggest_files(name),
+            severity="warning",
+        )
+
+
+def _select_named(folders: Iterable[Path]) -> list[Path]:
+    """Return the folders that a user may have named, unlike those of recorded requests."""
+    return [each for each in dict.fromkeys(folders) if each.suffix != REQUESTS_SUFFIX]
 
 
 def _suggest_files(folder: str) -> str:

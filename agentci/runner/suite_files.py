@@ -158,7 +158,7 @@ class FileLocator:
                 hint="paths are relative to the config's folder or the working directory",
             )
         if is_folder(paths[0].path):
-            message = f"{named} is a folder, not a file"
+            message = f"{named} is a folder"
             raise InputError.from_message(message, place=place, hint="name the file")
         if not is_file(paths[0].path):
             message = f"{named} is not a regular file, or is a broken link"

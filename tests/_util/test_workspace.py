@@ -116,7 +116,7 @@ class TestReadFile:
         ("name", "message"),
         [
             ("missing", "missing does not exist"),
-            ("folder", "folder is a folder, not a file"),
+            ("folder", "folder is a folder (name the file)"),
             ("large", "large is larger than 1 MiB (split it into several files)"),
             ("pipe", "pipe is not a regular file"),
             ("x" * 300, "File name too long"),

@@ -104,6 +104,19 @@ class TestConfigs:
             "no config found in empty",
         ]
 
+    @pytest.mark.parametrize("given", [(), ("agentci.yaml",), ("sub",), ("sub/x.yml",)])
+    def test_folder_in_the_place_of_a_config_is_named(
+        self, given: tuple[str, ...], tmp_path: Path
+    ) -> None:
+        for name in ("agentci.yaml", "sub/agentci.yaml", "sub/x.yml"):
+            (tmp_path / name).mkdir(parents=True)
+        with pytest.raises(InputError) as caught:
+            _find(tmp_path, *given)
+        named = "sub/agentci.yaml" if given == ("sub",) else "".join(given) or "agentci.yaml"
+        assert str(caught.value) == (
+            f"{named} is a folder (name a config in it, or put a config in its place)"
+        )
+
 
 class TestFindMatchingPaths:
     def test_double_star_matches_nested_folders(self, tmp_path: Path) -> None:

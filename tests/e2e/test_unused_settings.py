@@ -155,6 +155,18 @@ def test_tools_of_correct_checks_are_no_warning(check: str, tmp_path: Path) -> N
     assert list_problems(tmp_path, f", {{{check}}}", cases=NO_ANSWER) == []
 
 
+@pytest.mark.parametrize("pattern", ["traces/*", "./t*/*.jsonl"])
+def test_folder_in_the_place_of_the_traces_is_an_error(pattern: str, tmp_path: Path) -> None:
+    for folder in ("traces/run.jsonl", "traces/a.requests"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "agentci.yaml").write_text(f"traces: {pattern}\nchecks: [no_secrets: true]\n")
+    for options in ([], ["--traces", pattern]):
+        ran = run_agentci(["run", *options], cwd=tmp_path)
+        assert [each["message"] for each in ran.results["problems"]] == [
+            "traces/run.jsonl is a folder"
+        ]
+
+
 @pytest.mark.parametrize("pattern", ["traces/*", "traces/*.jsonl", "traces/**/*"])
 def test_folder_among_the_traces_is_a_warning(pattern: str, tmp_path: Path) -> None:
     for folder in ("traces/run.jsonl", "traces/a.requests"):

@@ -237,7 +237,7 @@ def test_large_eval_set_is_cut_in_text(tmp_path: Path) -> None:
 
 def test_recorded_requests_are_named(tmp_path: Path) -> None:
     asked = RecordedRequest(
-        method="POST", path="/chat/completions", body={"messages": []}, response={}
+        method="POST", path="/chat/completions", body={"messages": []}, response={"id": "r"}
     )
     (tmp_path / "a.json").write_text(format_requests([asked, asked]))
     ran = run_agentci(["show", "a.json"], cwd=tmp_path)
