@@ -1,4 +1,4 @@
-"""What differs in two similar texts: numbers with their units, negations, else single words.
+"""What differs in two similar texts: amounts, operators, negations, JSON, else single words.
 
 Similarity counts words, so that one wrong word hardly changes the score of a long answer.
 """
@@ -6,15 +6,20 @@ Similarity counts words, so that one wrong word hardly changes the score of a lo
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
-from agentci._util.text import truncate
+from agentci._util.text import change, json_text, truncate
+from agentci.model.values import Json
 
 MAX_FACTS: Final = 3
 MAX_FACT_CHARACTERS: Final = 40
+# Characters of the range or list that a number may end.
+MAX_RANGE: Final = 60
 # Texts in which more than these words differ, and more than this share, are worded differently.
 MAX_WORDS: Final = 2
 MAX_SHARE: Final = 0.1
@@ -117,6 +122,26 @@ _BEHIND: Final = re.compile(r"[\w:./-]{0,40}")
 _MARKS: Final = ":./-"
 _ANY_WORD: Final = re.compile(r"\w+(?:'\w+)*")
 _THOUSAND_DIGITS: Final = 3
+# The unit of a range or list is written once: ``5 to 10%``, ``$5-10``.
+_BETWEEN: Final = r"[ \u00a0]?(?:-|\u2013|,|/|to|and|or|bis|und|oder)[ \u00a0]?"
+_SIGN_AFTER: Final = re.compile(
+    rf"(?:{_BETWEEN}[0-9][0-9.,]{{0,20}}){{1,5}}[ \u00a0]?(?:%|[$€£¥₹]|°[CF])"
+)
+_SIGN_BEFORE: Final = re.compile(
+    rf"[$€£¥₹][ \u00a0]?[0-9][0-9.,]{{0,20}}[kKM]?"
+    rf"(?:{_BETWEEN}[0-9][0-9.,]{{0,20}}){{0,4}}{_BETWEEN}\Z"
+)
+# Tags, marks of quotes and arrows: no operators.
+_NO_OPERATOR: Final = re.compile(r"</?[A-Za-z!][^<>\n]*>|^[ \t]*>+|<?[-=]+>|<-+", re.MULTILINE)
+_OPERATOR: Final = re.compile(
+    r"(?:(?P<left>[\w)\]%]+)[ \u00a0]?)?(?P<operator><=|>=|==|!=|[<>\u2264\u2265\u2260])"
+    r"(?![<>=])[ \u00a0]?(?P<right>[-$€£]?[\w(\[]+)"
+)
+_HAS_OPERATOR: Final = re.compile("[<>!\u2264\u2265\u2260]|==")
+_OPERATOR_SPELLINGS: Final = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
+_JSON_FENCE: Final = re.compile(r"\A```(?:json)?\n(.*)\n```\Z", re.DOTALL)
+_VALID_JSON: Final = "valid JSON"
+_NO_JSON: Final = "no valid JSON"
 
 
 class _Amount(Struct, frozen=True):
@@ -127,22 +152,46 @@ class _Amount(Struct, frozen=True):
         unit: empty if it has none that is known.
         text: as written.
         in_digits: False for a number word.
+        has_sign: whether the unit is a sign, such as ``%``, or the amount is in a range or a list
+            with one that has it.
     """
 
     values: tuple[Decimal, ...]
     unit: str
     text: str
     in_digits: bool
+    has_sign: bool
 
 
-def describe_changed_facts(text: str, reference: str) -> str:
-    """Describe the facts in which ``text`` differs from ``reference``; empty if there are none.
+class ChangedFacts(Struct, frozen=True):
+    """The facts that only one of two texts has: new ones, and those of the reference.
 
-    These are amounts that only one of them has, in any order and notation, and negations of which
-    one has more. A unit that one of them leaves out is not compared.
+    Attributes:
+        first_value: the first value of JSON that has another type, with its path, in both texts.
+    """
+
+    new: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    first_value: tuple[str, str] | None = None
+
+    def __str__(self) -> str:
+        """Format ``"5%" → "5"``; empty for none."""
+        if self.new and self.lost:
+            return f"{_join(self.lost)} \N{RIGHTWARDS ARROW} {_join(self.new)}"
+        if self.new:
+            return f"new: {_join(self.new)}"
+        return f"no longer: {_join(self.lost)}" if self.lost else ""
+
+
+def find_changed_facts(text: str, reference: str) -> ChangedFacts:
+    """Find the facts in which ``text`` differs from ``reference``.
+
+    These are amounts that only one of them has, in any order and notation, operators of comparisons
+    and negations of which one has more, JSON that does not parse any more, and other types in JSON.
+    A unit that one of them leaves out is compared only if it is a sign, such as ``%``.
     """
     if text == reference:
-        return ""
+        return ChangedFacts()
     text, reference = (each.translate(_SPELLINGS) for each in (text, reference))
     found, expected = list(_find_amounts(text)), list(_find_amounts(reference))
     unmatched = _list_unmatched(found, expected), _list_unmatched(expected, found)
@@ -151,8 +200,21 @@ def describe_changed_facts(text: str, reference: str) -> str:
         [each.text for each in own if each.in_digits or other]
         for own, other in (unmatched, unmatched[::-1])
     )
-    denied, not_denied = _compare_negations(_split_words(text), _split_words(reference))
-    return _describe([*new, *denied], [*lost, *not_denied])
+    if not new and not lost:
+        new, lost = _compare_signs(found, expected)
+    negations = _compare_negations(_split_words(text), _split_words(reference))
+    values = _compare_json(text, reference)
+    for each in (_compare_operators(text, reference), negations, values):
+        new, lost = [*new, *each[0]], [*lost, *each[1]]
+    first = next(zip(*values, strict=True), None)
+    is_value = first is not None and _VALID_JSON not in first
+    return ChangedFacts(tuple(new), tuple(lost), first if is_value else None)
+
+
+def describe_changed_facts(text: str, reference: str) -> str:
+    """Describe the facts of ``find_changed_facts``; empty if there are none."""
+    found = find_changed_facts(text, reference)
+    return _describe(found.new, found.lost)
 
 
 def _describe(new: Sequence[str], lost: Sequence[str]) -> str:
@@ -254,6 +316,30 @@ def _list_unmatched(amounts: Iterable[_Amount], others: Iterable[_Amount]) -> li
     return [each for each in amounts if not is_matched(each)]
 
 
+def _compare_signs(
+    amounts: Sequence[_Amount], others: Sequence[_Amount]
+) -> tuple[list[str], list[str]]:
+    """List the amounts of which one side leaves out the sign of the unit, as both write them."""
+    pairs = [
+        *_list_sign_changes(amounts, others),
+        *(each[::-1] for each in _list_sign_changes(others, amounts)),
+    ]
+    return [own for own, _ in pairs], [other for _, other in pairs]
+
+
+def _list_sign_changes(
+    amounts: Iterable[_Amount], others: Iterable[_Amount]
+) -> Iterator[tuple[str, str]]:
+    by_value: dict[Decimal, list[_Amount]] = {}
+    for each in others:
+        for value in each.values:
+            by_value.setdefault(value, []).append(each)
+    for each in amounts:
+        same = [other for value in each.values for other in by_value.get(value, ())]
+        if each.unit and each.has_sign and not any(o.unit or o.has_sign for o in same):
+            yield from [(each.text, other.text) for other in same[:1]]
+
+
 def _find_amounts(text: str) -> Iterator[_Amount]:
     text = _ITEM_NUMBER.sub("", text)
     for match in _NUMBER.finditer(text):
@@ -261,7 +347,8 @@ def _find_amounts(text: str) -> Iterator[_Amount]:
         start = match.start() if currency else match.start("number")
         factor = _LETTER_FACTORS.get(match["factor"], 1)
         values = _read_number(match["number"])
-        yield _make_amount(text, (start, match.end()), values, factor, currency)
+        sign = bool(currency) and not match["currency"].isalpha()
+        yield _make_amount(text, (start, match.end()), values, factor, currency, has_sign=sign)
     for match in _NUMBER_WORD.finditer(text):
         tens, ones, word = (each.lower() if each else "" for each in match.groups())
         value = _TENS.get(tens, 0) + _ONES.get(ones, int(ones == "one")) + _WORDS.get(word, 0)
@@ -269,7 +356,13 @@ def _find_amounts(text: str) -> Iterator[_Amount]:
 
 
 def _make_amount(
-    text: str, span: tuple[int, int], values: tuple[Decimal, ...], factor: int, unit: str
+    text: str,
+    span: tuple[int, int],
+    values: tuple[Decimal, ...],
+    factor: int,
+    unit: str,
+    *,
+    has_sign: bool = False,
 ) -> _Amount:
     """Make an amount with the factor and the unit that follow it."""
     start, end = span
@@ -279,12 +372,15 @@ def _make_amount(
         factor, end = factor * times, after.end()
         after = _AFTER.match(text, end)
     if after is not None and not unit and (unit := _read_unit(after[1].lower())):
-        end = after.end()
+        end, has_sign = after.end(), not after[1][-1].isalpha() or after[1].startswith("°")
+    if not unit:
+        nearby = text[max(0, start - MAX_RANGE) : start]
+        has_sign = bool(_SIGN_AFTER.match(text, end) or _SIGN_BEFORE.search(nearby))
     before = _BEFORE.search(text, max(0, start - MAX_FACT_CHARACTERS), start)
     behind = _BEHIND.match(text, end)
     whole = (before[0].lstrip(_MARKS) if before else "") + text[start:end]
     written = " ".join((whole + (behind[0].rstrip(_MARKS) if behind else "")).split())
-    return _Amount(tuple(each * factor for each in values), unit, written, in_digits)
+    return _Amount(tuple(each * factor for each in values), unit, written, in_digits, has_sign)
 
 
 def _read_unit(word: str) -> str:
@@ -333,3 +429,62 @@ def _list_negations(words: list[str], others: list[str]) -> Iterator[str]:
             opposite = word.removeprefix(_DENYING_PREFIX)
             if opposite in other and opposite not in own and word not in other:
                 yield word
+
+
+def _compare_operators(text: str, reference: str) -> tuple[list[str], list[str]]:
+    """List the comparisons that only one of two texts has, if their operators differ."""
+    found, expected = (_list_comparisons(each) for each in (text, reference))
+    if [each[0] for each in found] == [each[0] for each in expected]:
+        return [], []
+    new, lost = Counter(found), Counter(expected)
+    return [each for _, each in new - lost], [each for _, each in lost - new]
+
+
+def _list_comparisons(text: str) -> list[tuple[str, str]]:
+    """List the operators of comparisons, each with the words beside it."""
+    if not _HAS_OPERATOR.search(text):
+        return []
+    found = []
+    for match in _OPERATOR.finditer(_NO_OPERATOR.sub(" ", text)):
+        operator = _OPERATOR_SPELLINGS.get(match["operator"], match["operator"])
+        found.append((operator, " ".join(filter(None, (match["left"], operator, match["right"])))))
+    return found
+
+
+def _compare_json(text: str, reference: str) -> tuple[list[str], list[str]]:
+    """List the values in the JSON of both texts that have another type; or which is not JSON."""
+    own, other = _parse_json(text), _parse_json(reference)
+    if own is None or other is None:
+        if own is None and other is None:
+            return [], []
+        new, lost = (_NO_JSON if each is None else _VALID_JSON for each in (own, other))
+        return [new], [lost]
+    found, expected = (dict(change.list_leaves(each, "")) for each in (own, other))
+    changed = [
+        path
+        for path, value in found.items()
+        if path in expected and _name_type(value) != _name_type(expected[path])
+    ]
+    new_values, lost_values = (
+        [f"{path}: {json_text.dumps_readable(side[path])}" for path in changed]
+        for side in (found, expected)
+    )
+    return new_values, lost_values
+
+
+def _parse_json(text: str) -> Json:
+    """Parse a text that is a JSON object or list, also in a fence of Markdown; else None."""
+    text = text.strip()
+    fenced = _JSON_FENCE.match(text)
+    text = fenced[1].strip() if fenced else text
+    if text[:1] in ("{", "["):
+        with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            parsed: Json = msgspec.json.decode(text)
+            return parsed
+    return None
+
+
+def _name_type(value: Json) -> str:
+    if isinstance(value, bool) or value is None:
+        return type(value).__name__
+    return "number" if isinstance(value, int | float) else type(value).__name__

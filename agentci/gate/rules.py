@@ -11,7 +11,7 @@ from agentci._util.text.format import format_count, format_distinct_percents, fo
 from agentci.gate.aggregation import compute_case_scores
 from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
 from agentci.model.gate import POOLED, CaseThresholds, Gate, GatePolicy, GateThresholds
-from agentci.model.requests import CHANGED_FACTS, CHANGED_WORDS
+from agentci.model.requests import CHANGED_FACTS, CHANGED_WORDS, POSSIBLE_ERRORS
 from agentci.model.result import SCORED_STATUSES, CheckResult, Report, Status
 from agentci.model.values import Json, Problem
 
@@ -224,6 +224,7 @@ def find_reasons(
         reasons += _check_case_scores(config)
         reasons += _find_low_turns(config)
         reasons += _find_changed_facts(config)
+        reasons += _find_possible_errors(config)
         reasons += [
             each for group in config.unpooled_groups for each in _check_skips_and_errors(group)
         ]
@@ -424,6 +425,31 @@ def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
             f"{', '.join(truncate.truncate_list(cases, MAX_NAMES))}"
         )
         yield GateReason("remark", f"{text}; `checks: [contains: TEXT]` of the eval case fails it")
+
+
+def _find_possible_errors(config: ConfigResults) -> Iterator[GateReason]:
+    """Report the checks that passed results which look like errors, as no status is recorded."""
+    found: dict[str, list[str]] = {}
+    for result in config.required:
+        if errors := list_possible_errors(result):
+            shown = "; ".join(truncate.truncate_list(errors, 1))
+            found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({shown})")
+    for name, cases in found.items():
+        yield GateReason(
+            "remark",
+            f"{config.prefix}{name} passed {format_count(len(cases), 'case')} in which a tool "
+            "returned what looks like an error, as the recording does not say whether it failed: "
+            f"{', '.join(truncate.truncate_list(cases, MAX_NAMES))}",
+        )
+
+
+def list_possible_errors(result: CheckResult) -> list[str]:
+    """List the results of tools that look like errors although the check passed."""
+    details = result.judgement.details if result.judgement is not None else {}
+    errors = details.get(POSSIBLE_ERRORS)
+    if result.status != "passed" or not isinstance(errors, list):
+        return []
+    return [escape.flatten_line(each) for each in errors if isinstance(each, str)]
 
 
 def list_changed_facts(

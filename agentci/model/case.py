@@ -1,9 +1,9 @@
 """Cases, a recorded run with what it is compared with, and where configs take runs from."""
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from agentci.model.trace import Trace, Transcript, Turn
 from agentci.model.values import Json, JsonObject, Place, hint_at_show
@@ -253,6 +253,47 @@ class DialogueTurn(Struct, frozen=True, kw_only=True):
     answer: str | None
 
 
+class ChangedText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parts of two texts with their first difference, on one line each."""
+
+    before: str
+    after: str
+
+
+class ChangedResult(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """The result of a tool call that another one had in the baseline."""
+
+    tool: str
+    before: Annotated[str, Meta(description="Part of the result with the first difference.")]
+    after: Annotated[str, Meta(description="Likewise, of this run; empty for an empty result.")]
+    is_error: Annotated[
+        bool,
+        Meta(description="The call newly fails, returns what looks like an error, or nothing."),
+    ] = False
+
+
+class RunChanges(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a run does otherwise than in the baseline."""
+
+    answer: Annotated[
+        ChangedText | None, Meta(description="The first final answer that differs; else absent.")
+    ] = None
+    facts: Annotated[
+        str,
+        Meta(
+            description="Numbers, units, operators, negations and types of JSON in which it does."
+        ),
+    ] = ""
+    results: Annotated[
+        tuple[ChangedResult, ...],
+        Meta(description="Of calls with the same arguments; the first ones, errors before others."),
+    ] = ()
+    more_results: Annotated[int, Meta(description="How many more differ.")] = 0
+    printed: Annotated[str, Meta(description="What else the command printed.")] = ""
+
+
 # No digest starts like this.
 NAMED_RUN: Final = "named "
 
@@ -274,6 +315,7 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
         run: a digest of everything that was recorded of the run; for results of a tool that names
             its runs, that name after ``NAMED_RUN``.
         content: number of its ``RunContent``; None if that was not kept.
+        changes: against the baseline; None if the runs were not compared.
     """
 
     id: str
@@ -290,6 +332,14 @@ class CaseSummary(Struct, frozen=True, kw_only=True):
     performance: str | None = None
     run: str = ""
     content: int | None = None
+    changes: RunChanges | None = None
+
+    @property
+    def shown_warnings(self) -> tuple[str, ...]:
+        """Its warnings, with that of other lines than the command printed in the baseline."""
+        if self.changes is None or not self.changes.printed:
+            return self.warnings
+        return tuple(sorted({*self.warnings, self.changes.printed}))
 
     @property
     def unusable_reason(self) -> str:

@@ -58,6 +58,9 @@ class EvaluatorIdentity(Struct, frozen=True, kw_only=True):
 CHANGED_FACTS: Final = "changed_facts"
 # The same: other words, or another order, in answers without such differences.
 CHANGED_WORDS: Final = "changed_words"
+# Key in the details of ``no_tool_errors``: results that look like errors, as text, of calls whose
+# status is not recorded.
+POSSIBLE_ERRORS: Final = "possible_errors"
 
 
 class Judgement(Struct, frozen=True, kw_only=True):

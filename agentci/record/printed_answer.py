@@ -10,27 +10,23 @@ from typing import IO, Final, Literal, TypeAlias, TypeVar
 
 from agentci._util.text.escape import remove_control
 from agentci._util.text.json_text import dumps_compact
-from agentci._util.text.patterns import TEMPORARY_PATH, UUID
 from agentci._util.text.secrets import REMOVED_KEY
 from agentci._util.text.truncate import short
 from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY, ToolCall
 from agentci.model.values import Json
 from agentci.record.apis.model_api import parse_body
+from agentci.recordings.printed_lines import (
+    ANSWER_MARK,
+    MAX_SHOWN,
+    describe_lines_of_recording,
+    show_difference,
+)
 
 T = TypeVar("T")
 # What the answer of a case is: what the model answered, or what the command printed.
 AnswerSource: TypeAlias = Literal["model", "stdout"]
 ANSWER_SOURCES: Final[tuple[AnswerSource, ...]] = ("model", "stdout")
-# Stands for a text of the model in what a command printed.
-ANSWER_MARK: Final = "{answer}"
-# How the description of a changed output ends, after what is printed, which may be any text.
-_WHEN_RECORDED: Final = "when it was recorded"
-_IN_BASELINE: Final = "in the baseline"
-_NOT_ANY_MORE: Final = ", and does not any more"
 MAX_PRINTED_BYTES: Final = 1024**2
-MAX_SHOWN: Final = 80
-# Of the words before a difference.
-MAX_COMMON: Final = 20
 
 # A line of a log: with a level or a time in front, or as an object with a level.
 _LOG_LINE: Final = re.compile(
@@ -45,13 +41,6 @@ _TOKEN_CHARACTERS: Final = re.compile(
 )
 _LINK_TARGET: Final = re.compile(r"\]\([^)\s]*\)")
 _FENCE: Final = re.compile(r"^\s*```.*$", re.MULTILINE)
-# What differs from run to run: ids, addresses, times, durations, temporary files.
-_VOLATILE: Final = re.compile(
-    rf"""{UUID}|{TEMPORARY_PATH}|\b0x[0-9a-f]+|\b(?=[a-z]*\d)[0-9a-f]{{8,}}\b"""
-    r"""|\b\d{4}-\d\d-\d\d(?!\d)|(?<!\d)\d\d?:\d\d(?::\d\d(?:\.\d+)?)?\b"""
-    r"""|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds?|minutes?)\b""",
-    re.IGNORECASE,
-)
 _BORDER: Final = re.compile(r"[\u2500-\u257f|]")
 
 
@@ -97,12 +86,7 @@ def describe_changed_output(printed: str, recorded: str, answers: Sequence[str])
         answers: of the turns, equal in both runs.
     """
     new, old = _list_lines(printed), _list_lines(recorded)
-    return _describe_other_lines(new, old, _WHEN_RECORDED, known=" ".join(answers))
-
-
-def is_changed_output(warning: str) -> bool:
-    """Return whether a warning is one of ``describe_changed_output``."""
-    return _is_of_other_lines(warning, _WHEN_RECORDED)
+    return describe_lines_of_recording(new, old, known=" ".join(answers))
 
 
 def hide_answers(printed: str, texts: Sequence[str]) -> str:
@@ -120,68 +104,10 @@ def hide_answers(printed: str, texts: Sequence[str]) -> str:
     return "\n".join(_list_lines(printed))
 
 
-def describe_changed_lines(printed: str, before: str, *, has_same_answers: bool) -> str:
-    """Describe that a command printed something else than in the baseline; else empty.
-
-    Where another answer of the model may be the cause, the lines are not compared.
-
-    Args:
-        printed: lines as ``hide_answers`` returns them.
-        before: those of the baseline.
-    """
-    if not has_same_answers and not all(ANSWER_MARK in each for each in (printed, before)):
-        return ""
-    return _describe_other_lines(printed.splitlines(), before.splitlines(), _IN_BASELINE)
-
-
-def is_changed_since_baseline(warning: str) -> bool:
-    """Return whether a warning is one of ``describe_changed_lines``."""
-    return _is_of_other_lines(warning, _IN_BASELINE)
-
-
 def is_answer(printed: str, answers: Sequence[str]) -> bool:
     """Return whether a command printed the only answer, and nothing else but logs and space."""
     words = answers[0].split() if len(answers) == 1 else []
     return bool(words) and words in (printed.split(), " ".join(_list_lines(printed)).split())
-
-
-def _describe_other_lines(
-    new: Sequence[str], old: Sequence[str], when: str, *, known: str = ""
-) -> str:
-    added, removed = _find_added(new, old, known), _find_added(old, new, known)
-    if added == removed:  # perhaps on other lines
-        return ""
-    found, expected = show_difference(added, removed)
-    if not added:
-        return f"{OTHER_OUTPUT} `{expected}` {when}{_NOT_ANY_MORE}"
-    then = f"`{expected}`" if removed else "nothing in its place"
-    return f"{OTHER_OUTPUT} `{found}`, and {then} {when}"
-
-
-def _is_of_other_lines(warning: str, when: str) -> bool:
-    ends = (when, f"{when}{_NOT_ANY_MORE}")
-    return warning.startswith(OTHER_OUTPUT) and warning.endswith(ends)
-
-
-def _find_added(lines: Sequence[str], others: Sequence[str], known: str) -> str:
-    """Return the lines that are not among others, joined.
-
-    Args:
-        known: text whose times and ids count.
-    """
-
-    def fold(line: str) -> str:
-        return _VOLATILE.sub(lambda found: found[0] if found[0] in known else "#", line)
-
-    left = Counter(map(fold, others))
-    added = []
-    for line in lines:
-        folded = fold(line)
-        if left[folded]:
-            left[folded] -= 1
-        else:
-            added.append(line)
-    return " ".join(added)
 
 
 def describe_printed_key(printed: str) -> str:
@@ -191,18 +117,6 @@ def describe_printed_key(printed: str) -> str:
         return ""
     start = max(0, line.index(REMOVED_KEY) - MAX_SHOWN // 2)
     return f"{PRINTED_KEY}: `{short(line[start:].strip(), MAX_SHOWN)}`"
-
-
-def show_difference(one: str, other: str) -> tuple[str, str]:
-    """Shorten two texts so that the first difference is in both."""
-    pairs = enumerate(zip(one, other, strict=False))
-    end = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
-    start = one.rfind(" ", 0, max(0, end - MAX_COMMON)) + 1
-    omitted = "\N{HORIZONTAL ELLIPSIS}" if start else ""
-    found, expected = (
-        short(f"{omitted}{text[start:]}".replace("`", "'"), MAX_SHOWN) for text in (one, other)
-    )
-    return found, expected
 
 
 def contains_answer(printed: str, answer: str) -> bool:

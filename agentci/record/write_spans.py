@@ -15,7 +15,6 @@ from agentci.model.values import Json, JsonObject, replace
 from agentci.record.apis.model_api import get_object, get_objects, get_text, parse_body
 from agentci.record.conversations import CallStep, RebuiltTurn
 from agentci.record.exchanges import Exchange
-from agentci.record.tool_errors import is_tool_error
 from agentci.recordings.otlp import SPAN_ID_BYTES, TRACE_ID_BYTES
 from agentci.recordings.telemetry import semconv
 from agentci.recordings.telemetry.messages import (
@@ -25,6 +24,7 @@ from agentci.recordings.telemetry.messages import (
     make_response_part,
     make_text_part,
 )
+from agentci.recordings.tool_errors import is_tool_error
 from agentci.version import __version__
 
 MAX_NAME: Final = 80

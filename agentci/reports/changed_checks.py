@@ -226,9 +226,15 @@ def format_changes(report: Report, write: Callable[[str], str] = str) -> tuple[s
     Args:
         write: writes the name of a tool, which is foreign text.
     """
-    changed = sum(each.answer_changed is True for each in list_case_outcomes(report))
-    answers = [f"{format_count(changed, 'case')} with a changed answer"] if changed else []
-    return (*format_changed_checks(report), *_format_failing_tools(report, write), *answers)
+    outcomes = list_case_outcomes(report)
+    counts = {
+        "changed tool results": sum(each.has_other_results for each in outcomes),
+        "a changed answer": sum(each.answer_changed is True for each in outcomes),
+    }
+    changed = (
+        f"{format_count(count, 'case')} with {what}" for what, count in counts.items() if count
+    )
+    return (*format_changed_checks(report), *_format_failing_tools(report, write), *changed)
 
 
 def format_changed_checks(report: Report) -> tuple[str, ...]:

@@ -81,6 +81,8 @@ LAYOUTS: Final = (
 MAX_REASONS: Final = 3
 # Characters of an error's reason, where there is little room.
 MAX_ERROR: Final = 75
+# Cases with changed answers or tool results, likewise.
+MIN_CHANGED_RUNS: Final = 1
 SHORT_COMMIT = 12
 SEPARATOR: Final = " \N{MIDDLE DOT} "
 
@@ -217,6 +219,8 @@ def _sections(
         most = layout.policy if layout.is_tight else None
         yield from make_policy_sections(report.policy, unfolded=most, joined=layout.is_joined)
     yield from sections.make_failure_sections(report, layout, report_url=report_url)
+    most = MIN_CHANGED_RUNS if layout.is_tight else sections.MAX_UNFOLDED
+    yield sections.make_changed_runs_section(report, report_url, most)
     errored = groups_and_totals.filter_by_status(report.results, "errored")
     unfolded = 0 if layout.is_tight else sections.MAX_UNFOLDED
     yield from _list_errored(errored, report_url, layout, several=several)

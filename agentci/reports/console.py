@@ -22,6 +22,7 @@ from agentci.reports.changed_checks import (
     list_lower_scores,
     list_skipped,
 )
+from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.check_text import format_outcome, split_lines
 from agentci.reports.differences import RunDifference
 from agentci.reports.failures import Cause, Causes, FailedCheck, list_causes
@@ -55,6 +56,7 @@ from agentci.reports.verdict import format_conclusion, list_reasons, list_verdic
 from agentci.reports.workflow_commands import render_group
 
 MAX_CASES = 10
+MAX_CHANGED_RUNS = 5
 MAX_LINES = 12
 MAX_ITEMS = 20
 MAX_WIDTH = 500
@@ -158,6 +160,7 @@ def _sections(
         _list_by_reason(filter_by_status(report.results, "errored"), several=several),
     )
     yield LOST_TITLE, _list_lost(causes, colour=colour)
+    yield "Changed since the baseline", _list_changed_runs(report)
     yield "Evaluators", _render_table(group_by_evaluator(report.results), several=several)
     if report.policy is not None:
         policy = truncate.truncate_list([*list_policy_lines(report.policy)], MAX_ITEMS)
@@ -355,6 +358,13 @@ def _list_lost(causes: Causes, *, colour: bool) -> Iterator[str]:
                 yield from _list_difference(each.difference, colour=colour)
     if len(groups) > MAX_ITEMS:
         yield truncate.format_omitted(len(groups) - MAX_ITEMS)
+
+
+def _list_changed_runs(report: Report) -> Iterator[str]:
+    """Yield what changed by kind, and below it one case per line."""
+    for each in list_changed_runs(report, MAX_CHANGED_RUNS, _cell, str):
+        yield _line(f"{each.label}: {each.head}")
+        yield from (f"  {_line(line)}" for line in each.lines)
 
 
 def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterator[str]:

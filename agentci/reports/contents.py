@@ -1,13 +1,13 @@
 """The contents of a report's cases: read one at a time, shortened, selected within a budget."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import UNSET, Struct, field
 
 from agentci._util.text import json_text
 from agentci._util.text.json_text import dumps_compact
-from agentci.model.case import CaseSummary, DialogueTurn
+from agentci.model.case import CaseSummary, DialogueTurn, RunChanges
 from agentci.model.result import (
     CallContent,
     CaseState,
@@ -18,10 +18,13 @@ from agentci.model.result import (
     Report,
     RunContent,
     TurnContent,
+    has_only_errors,
 )
 from agentci.model.trace import PriceList
 from agentci.model.values import ContentLimit, replace
+from agentci.recordings.printed_lines import is_changed_output
 from agentci.reports.groups_and_totals import case_key
+from agentci.reports.run_changes import find_run_changes, read_run
 from agentci.reports.run_content import (
     MAX_EXCERPT_CHARACTERS,
     add_baseline,
@@ -31,7 +34,6 @@ from agentci.reports.run_content import (
     excerpt,
     find_answer_change,
     find_case_state,
-    list_failing_tools,
     mark_failed_calls,
 )
 
@@ -40,8 +42,12 @@ MAX_CONTENT_BYTES: Final = 8 * 1024**2
 
 KEPT_LEVELS: Final[tuple[ContentLevel, ...]] = ("full", "without_results")
 _OTHERS: Final = 3
+T = TypeVar("T")
 
-_Redact: TypeAlias = Callable[[RunContent], RunContent]
+
+class _Redact(Protocol):
+    def __call__(self, value: T, /) -> T:
+        """Return the value without secrets."""
 
 
 class ChunkReader(Protocol):
@@ -77,6 +83,14 @@ class StoredContents(Struct, frozen=True, kw_only=True, eq=False):
             content = cut_content(content)
         return reduce_content(content, self.levels.get(number, "full"))
 
+    def compare(self, number: int, before: int, *, with_lines: bool) -> RunChanges:
+        """Compare two contents, as ``find_run_changes`` does."""
+        chunks = [self.chunks.read(each) for each in (number, before)]
+        if chunks[0] == chunks[1]:
+            return RunChanges()
+        run, old = (self.redact(read_run(each)) for each in chunks)
+        return find_run_changes(run, old, with_lines=with_lines)
+
     def get_size(self, number: int) -> int:
         """Return the bytes of the content before it is shortened."""
         return self.chunks.get_size(number)
@@ -98,11 +112,6 @@ class ReportedCase(Struct, frozen=True, kw_only=True):
     answer_changed: bool | None = None
     before: RunContent | None = None
     stored: RunContent | None = None
-
-    @property
-    def failing_tools(self) -> tuple[str, ...]:
-        """Names of the tools that failed more often than in the baseline."""
-        return () if self.stored is None else list_failing_tools(self.content, self.stored)
 
 
 def list_reported_cases(report: Report) -> Iterator[ReportedCase]:
@@ -196,16 +205,39 @@ def make_excerpt(case: CaseSummary) -> RunContent:
 def limit_contents(
     report: Report, limit: ContentLimit, *, max_bytes: int = MAX_CONTENT_BYTES
 ) -> Report:
-    """Keep what ``limit`` allows of recorded runs.
+    """Compare recorded runs with the baseline, and keep of them what ``limit`` allows.
 
     Args:
         max_bytes: the budget, of all contents in JSON.
     """
-    report = replace(report, content_limit=limit)
+    report = replace(report, content_limit=limit, results=_add_changes(report, limit))
     if limit == "none":
         results = tuple(map(_drop_texts, report.results))
         return replace(report, results=results, evaluator_calls=EvaluatorCalls())
     return _select_contents(report, max_bytes) if limit == "budget" else report
+
+
+def _add_changes(report: Report, limit: ContentLimit) -> tuple[CheckResult, ...]:
+    """Add to each case what changed since the baseline, as long as all of its content is known."""
+    found: dict[tuple[str | None, ...], RunChanges | None] = {}
+    for results in group_by_case(report.results):
+        case = results[0].case
+        contents, before = report.contents, _find_baseline(report, results)
+        found[case_key(case)] = None
+        if isinstance(contents, StoredContents) and case.content is not None and before is not None:
+            # A replay that printed other lines than its own recording has a warning already.
+            warnings = (text for each in results for text in each.case.warnings)
+            with_lines = not any(map(is_changed_output, warnings))
+            if limit != "none" and not has_only_errors(results):
+                found[case_key(case)] = contents.compare(
+                    case.content, before, with_lines=with_lines
+                )
+    return tuple(
+        each
+        if (changes := found[case_key(each.case)]) == each.case.changes
+        else replace(each, case=replace(each.case, changes=changes))
+        for each in report.results
+    )
 
 
 def _drop_texts(result: CheckResult) -> CheckResult:

@@ -385,7 +385,7 @@ def group_warnings(report: Report) -> dict[str, list[CaseSummary]]:
     }
     found: dict[str, list[CaseSummary]] = {}
     for case in list_cases(report.results):
-        for warning in case.warnings:
+        for warning in case.shown_warnings:
             if (case_key(case), warning) not in known:
                 found.setdefault(warning, []).append(case)
     return found

@@ -212,6 +212,7 @@ MAX_BYTES = workflow_commands.SUMMARY_BYTES - 124 * 1024
 
 MAX_CASES = 50
 UNFOLDED_CASES = 10
+MAX_CHANGED_RUNS = 10
 MAX_EVALUATORS = 200
 
 
@@ -266,6 +267,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
             render_failed_check(each.result) for each in cause.checks
         ),
     )
+    yield sections.make_changed_runs_section(report, report_url, MAX_CHANGED_RUNS)
     yield _errors(groups_and_totals.filter_by_status(report.results, "errored"), several=several)
     yield _evaluators(report)
     # With total 0 an omitted chart is not counted: the table has the same numbers.

@@ -236,6 +236,7 @@ def _case(shown: ReportedCase, cluster: int | None) -> results_schema.CaseJson:
         cluster=cluster,
         cut=content.cut,
         redacted=content.redacted,
+        changes=case.changes,
         warnings=case.warnings,
         performance=None if case.performance is None else json.decode(case.performance),
         printed=content.printed,

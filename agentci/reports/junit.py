@@ -161,7 +161,7 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
     def _render_test_case(self, result: CheckResult, name: str, classname: str) -> str:
         """Render a test case; a tree of elements would take most of the time of all reports."""
         evaluator = result.evaluator
-        output: Sequence[str] = result.case.warnings
+        output: Sequence[str] = result.case.shown_warnings
         children: list[str] = []
         where = ""
         if self.dialect == "common":

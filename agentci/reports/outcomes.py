@@ -64,7 +64,6 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         before: of its run in the baseline; None without one, and where the numbers of turns differ.
         models: that the agent called, in order.
         models_before: in the baseline; empty if they are not known.
-        failing_tools: as in ``ReportedCase``.
         tags: labels of the case.
         new: ids of its failed checks that did not fail in the baseline.
         cluster: shared by cases with the same cause, from 0; None if none fails.
@@ -82,7 +81,6 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     before: Amounts | None
     models: tuple[str, ...]
     models_before: tuple[str, ...]
-    failing_tools: tuple[str, ...]
     tags: tuple[str, ...]
     new: frozenset[str] = frozenset()
     cluster: int | None = None
@@ -91,6 +89,19 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     variant: int | None = None
     numbers: tuple[str, ...] = ()
     is_known: bool = True
+
+    @property
+    def failing_tools(self) -> tuple[str, ...]:
+        """Names of the tools that fail, or return what looks like it, unlike in the baseline."""
+        changes = self.summary.changes
+        found = changes.results if changes else ()
+        return tuple(dict.fromkeys(each.tool for each in found if each.is_error))
+
+    @property
+    def has_other_results(self) -> bool:
+        """Whether tools return something else than in the baseline, and none newly fails."""
+        changes = self.summary.changes
+        return bool(changes and changes.results) and not self.failing_tools
 
     @property
     def problems(self) -> tuple[CheckResult, ...]:
@@ -149,7 +160,6 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
                 else _measure(before),
                 models=_list_models(shown.content),
                 models_before=_list_models_before(shown),
-                failing_tools=shown.failing_tools,
                 tags=shown.content.tags,
                 new=new,
                 decisive=pattern.decisive if pattern else None,

@@ -25,6 +25,7 @@ from msgspec import Meta, Struct, defstruct
 from msgspec.json import schema_components
 
 from agentci.gate.statistics import IntervalMethod
+from agentci.model.case import RunChanges
 from agentci.model.gate import (
     ChangedStatus,
     CheckClass,
@@ -225,6 +226,9 @@ class CaseJson(_Json, kw_only=True, omit_defaults=True):
     state: Annotated[CaseState | None, _about("Against the baseline; absent without one.")] = None
     answer_changed: Annotated[
         bool | None, _about("Whether a final answer differs from the baseline's, if known.")
+    ] = None
+    changes: Annotated[
+        RunChanges | None, _about("Against the baseline; absent if the runs are not compared.")
     ] = None
     content: Annotated[
         ContentLevel,

@@ -5,7 +5,7 @@ Also its summary, which results keep in memory, and a trace made of it again.
 
 import hashlib
 import math
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
@@ -44,6 +44,7 @@ from agentci.model.trace import (
 )
 from agentci.model.values import Json, JsonObject, Place, replace
 from agentci.recordings.prices import price_steps
+from agentci.reports.run_changes import shows_failure
 from agentci.reports.tool_calls import align
 
 
@@ -85,24 +86,9 @@ def _list_answers(content: RunContent) -> list[tuple[str | None, int]]:
     return [(turn.answer, turn.cut.get("answer", 0)) for turn in content.turns if not turn.missing]
 
 
-def list_failing_tools(content: RunContent, before: RunContent) -> tuple[str, ...]:
-    """List the tools that failed more often than before; none if not all results are kept."""
-    if content.level != "full" or before.level != "full":
-        return ()
-    now, then = (
-        [call for turn in each.turns if not turn.missing for call in turn.calls]
-        for each in (content, before)
-    )
-    unknown = {call.name for call in then if call.error is None}
-    more = Counter(call.name for call in now if has_failed(call))
-    more -= Counter(call.name for call in then if has_failed(call))
-    return tuple(name for name in more if name not in unknown)
-
-
 def has_failed(call: CallContent) -> bool:
     """Return whether a tool failed: by the recording, or by an error as its result."""
-    is_error = isinstance(call.result, Mapping) and call.result.get("error")
-    return bool(call.failed or call.error or is_error)
+    return shows_failure(call.result, call.failed, call.error)
 
 
 def mark_failed_calls(content: RunContent) -> RunContent:

@@ -31,6 +31,7 @@ from agentci.reports.changed_checks import (
     list_lower_scores,
     list_skipped,
 )
+from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.check_text import MAX_REASON, NO_REASONS, format_requirement
 from agentci.reports.comparison import ADVISORY, describe_change
 from agentci.reports.differences import RunDifference
@@ -617,6 +618,29 @@ def _render_lost(
         if each.changed
     )
     return f"{line}\n{''.join(changed)}"
+
+
+def make_changed_runs_section(report: Report, report_url: str, most: int) -> Section:
+    """Make the section of the cases whose answers or tool results changed: see its list.
+
+    Args:
+        most: number of cases that are shown of each kind.
+    """
+    found = [
+        *list_changed_runs(
+            report, most, lambda case: format_case_link(case, report_url), markdown_code
+        )
+    ]
+    return Section(
+        name="failures",
+        title="",
+        noun="kind of changed runs",
+        blocks=(
+            f"- **{each.label}:** {each.head}{': ' if each.items else ''}{'; '.join(each.lines)}\n"
+            for each in found
+        ),
+        total=len(found),
+    )
 
 
 def make_lower_scores_section(report: Report, report_url: str) -> Section:

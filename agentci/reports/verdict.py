@@ -13,7 +13,7 @@ from agentci.gate.comparison import (
     list_worse,
 )
 from agentci.gate.policy_changes import count_changes, describe_unknown_base
-from agentci.gate.rules import list_changed_facts
+from agentci.gate.rules import list_changed_facts, list_possible_errors
 from agentci.model.requests import CHANGED_FACTS
 from agentci.model.result import Report
 from agentci.model.trace import PRINTED_KEY, concerns_reviewers
@@ -132,6 +132,17 @@ def _find_failing_tools(report: Report) -> Iterator[str]:
         yield f"{format_count(count, 'case')} {TOOL_FAILS}"
 
 
+def _find_possible_errors(report: Report) -> Iterator[str]:
+    """Results of tools that look like errors and pass, of cases that no baseline shows."""
+    cases = {
+        case_key(each.case)
+        for each in report.results
+        if each.evaluator.required and each.case.changes is None and list_possible_errors(each)
+    }
+    if cases:
+        yield f"{format_count(len(cases), 'case')} with a possible tool error"
+
+
 def _find_other_facts(report: Report) -> Iterator[str]:
     """Answers that pass although facts differ from the expected ones, and did not in the baseline.
 
@@ -182,6 +193,7 @@ _FINDERS: Final[tuple[Callable[[Report], Iterator[str]], ...]] = (
     _find_advisory,
     _find_errors,
     _find_failing_tools,
+    _find_possible_errors,
     _find_other_facts,
     _find_run_warnings,
     _find_problems,

@@ -180,11 +180,16 @@ def test_empty_run_or_eval_case_is_an_error(
         ("It is not free", "It is free", 'got "not free", not in the expected answer'),
         ("You can stay", "You can\u2019t stay", 'expected "can\'t stay", not in the answer'),
         ("unavailable", "available", 'got "unavailable", not in the expected answer'),
+        ("Buy if x > 5.", "Buy if x < 5.", 'expected "x < 5", got "x > 5"'),
+        ("x \u2265 5", "x > 5", 'expected "x > 5", got "x >= 5"'),
+        ("The rate is 5.", "The rate is 5%.", 'expected "5%", got "5"'),
+        ("$5", "5", 'expected "5", got "$5"'),
+        ('{"id": 1}', '{"id": "1"}', 'expected "id: "1"", got "id: 1"'),
+        ('{"a": ["1"]}', '```json\n{"a": [1]}\n```', 'expected "a[0]: 1", got "a[0]: "1""'),
+        ('{"a": "x"', '{"a": "x"}', 'expected "valid JSON", got "no valid JSON"'),
     ],
 )
-def test_changed_number_unit_or_negation_is_described(
-    answer: str, expected: str, facts: str
-) -> None:
+def test_changed_fact_is_described(answer: str, expected: str, facts: str) -> None:
     assert describe_changed_facts(answer, expected) == facts
 
 
@@ -206,6 +211,13 @@ def test_changed_number_unit_or_negation_is_described(
         ("1. a\n2. b", "- a\n- b"),
         ("can\u2019t", "cannot"),
         ("5 km, then 3 km", "3 km after 5 km"),
+        ("5 to 10%", "5% to 10%"),
+        ("$5-10", "$5-$10"),
+        ("x \u2264 5", "x <= 5"),
+        ("x < 5, y > 3", "y > 3, x < 5"),
+        ("a <b>x</b> -> y", "a x => y"),
+        ("> quoted", "quoted"),
+        ('{"a": 1, "b": null}', '{"b": null, "a": 1.0}'),
         ("", ""),
     ],
 )

@@ -201,6 +201,17 @@ class TestExitCode:
             f"similar {text}: d (turn 2: {facts}){hint}",
         ]
 
+    def test_passed_check_of_a_result_that_looks_like_an_error_is_a_note(self) -> None:
+        errors = ["`find`: not found", "`pay`: Error"]
+        several = [
+            make_result("passed", 1.0, case="a", details={"possible_errors": errors}),
+            make_result("failed", 0.5, case="b", details={"possible_errors": errors}),
+            make_result("passed", 1.0, case="c", details={"possible_errors": "x"}),
+        ]
+        [note] = [each for each in _decide(several).notes if "looks like" in each]
+        assert note.startswith("response_quality passed 1 case in which a tool returned")
+        assert note.endswith(": a (`find`: not found; \N{HORIZONTAL ELLIPSIS} and 1 more)")
+
     def test_warnings_and_notes_do_not_change_exit_code(self) -> None:
         problems = [
             Problem(message="x", severity="warning"),

@@ -11,13 +11,13 @@ from agentci.model.values import Json
 from agentci.record.printed_answer import (
     MAX_PRINTED_BYTES,
     contains_answer,
-    describe_changed_lines,
     describe_changed_output,
     describe_other_answer,
     describe_other_answers,
     describe_other_arguments,
     hide_answers,
 )
+from agentci.recordings.printed_lines import describe_changed_lines
 from examples.agents.mock_model import MockModel, mock_model
 from tests.helpers.repositories import commit, git, repository
 from tests.helpers.support import PATH, Ran, run_agentci

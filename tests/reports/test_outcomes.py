@@ -21,7 +21,7 @@ from agentci.model.values import Json, replace
 from agentci.reports.changed_checks import format_changes
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
-from agentci.reports.contents import StoredContents
+from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.json_report import JsonReport
 from agentci.reports.outcomes import (
@@ -134,6 +134,7 @@ def test_tools_that_newly_fail_are_counted_although_all_checks_pass() -> None:
         (run(True), None),
     ]
     report = replace(_report(*pairs), comparison=Comparison(baseline="b", evaluators=()))
+    report = limit_contents(report, "full")
     text = "2 cases in which a tool newly fails (pay)"
     assert text in format_changes(report)
     assert f"**{text.replace('pay', '`pay`')}**" in text_of(CommentReport(), report)

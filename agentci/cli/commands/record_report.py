@@ -14,11 +14,11 @@ from agentci.model.trace import OTHER_OUTPUT, OTHER_TELEMETRY, PRINTED_KEY
 from agentci.model.values import Place, Problem, hint_at_show, replace
 from agentci.record.agent_process import INPUT_VARIABLE, find_last_line
 from agentci.record.otlp_receiver import TOO_MANY_SPANS
-from agentci.record.printed_answer import is_changed_output
 from agentci.record.record_order import INPUT_NAME, INPUT_PLACE
 from agentci.record.recorded_case import NONE_MADE, RecordedCase
 from agentci.record.recording_file import EarlierRecording, FileOutcome
 from agentci.record.replay import REPEATED
+from agentci.recordings.printed_lines import is_changed_output
 from agentci.reports.groups_and_totals import MAX_NAMES, format_problem
 
 UNREAD_HINT: Final = (

@@ -31,7 +31,6 @@ from agentci.github.baseline.compare import (
     compare_results,
     compare_with_baseline,
     match_configs,
-    warn_of_changed_output,
 )
 from agentci.model.gate import Gate, PolicyComparison
 from agentci.model.result import Report
@@ -86,15 +85,10 @@ def _merge_report_files(given: Sequence[str], settings: Settings, session: Sessi
             compare=partial(compare_with_baseline, settings, session.services, session.workflow),
             compare_policy=partial(_compare_policy, settings, session),
         )
-        chunks = session.services.run_contents
-        results = report.results
-        if report.baseline:
-            results = warn_of_changed_output(results, report.baseline, chunks)
         report = replace(
             report,
-            results=results,
             contents=StoredContents(
-                chunks=chunks,
+                chunks=session.services.run_contents,
                 redact=session.services.variables.redactor.redact_value,
             ),
         )

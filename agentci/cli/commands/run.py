@@ -300,13 +300,6 @@ def _make_report(
         baseline={} if baseline is None else baseline.checks,
         prices={each.suite.file: _choose_prices(each.suite) for each in plan.loaded},
     )
-    if report.baseline:
-        from agentci.github.baseline.compare import warn_of_changed_output  # noqa: PLC0415 (likewise)
-
-        results = warn_of_changed_output(
-            report.results, report.baseline, session.services.run_contents
-        )
-        report = replace(report, results=results)
     return limit_contents(report, settings.content)
 
 

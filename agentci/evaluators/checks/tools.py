@@ -21,8 +21,10 @@ from agentci.evaluators.trajectory.match import (
     list_rule_patterns,
 )
 from agentci.model.case import Case
+from agentci.model.requests import POSSIBLE_ERRORS
 from agentci.model.trace import ToolCall, ToolResponse, Turn
-from agentci.model.values import Json
+from agentci.model.values import Json, replace
+from agentci.recordings.tool_errors import is_tool_error, looks_like_error, parse_result
 
 MAX_NAMES: Final = 10
 MAX_ARGS: Final = 80
@@ -210,6 +212,7 @@ class ToolErrorLimit(Struct, frozen=True, kw_only=True):
             for call, response in _pair_with_responses(turn)
             if matches_any(self.tools, call.name)
         ]
+        found = [(_complete_status(*each), each[1]) for each in found]
         calls = [call for call, _ in found]
         errors = [
             (call, response)
@@ -225,16 +228,28 @@ class ToolErrorLimit(Struct, frozen=True, kw_only=True):
         for call, response in errors:
             text = "" if response is None else _format_error(response.output)
             by_name.setdefault(call.name, []).append(text)
+        possible = [
+            f"`{call.name}`: {_format_error(parse_result(response.output))}"
+            for call, response in found
+            if call.failed is None and response is not None and looks_like_error(response.output)
+        ]
         return CheckFinding(
             score=1 - len(errors) / len(calls) if calls else 1.0,
             passes=not is_failed,
             misses=tuple(_describe_errors(name, texts) for name, texts in by_name.items()),
+            details={POSSIBLE_ERRORS: possible[:MAX_NAMES]} if possible else {},
         )
 
 
 def _pair_with_responses(turn: Turn) -> Iterator[tuple[ToolCall, ToolResponse | None]]:
     responses = {each.call_index: each for each in turn.tool_responses}
     return ((call, responses.get(at)) for at, call in enumerate(turn.tool_calls))
+
+
+def _complete_status(call: ToolCall, response: ToolResponse | None) -> ToolCall:
+    """Add that a call failed if only that is not recorded, and its result can only be an error."""
+    is_error = call.failed is None and response is not None and is_tool_error(response.output)
+    return replace(call, failed=True) if is_error else call
 
 
 def _describe_errors(name: str, errors: Sequence[str]) -> str:

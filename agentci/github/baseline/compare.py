@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec import Struct, field
 
 from agentci._util.text.format import format_count
@@ -18,12 +17,6 @@ from agentci.model.gate import Comparison, Gate
 from agentci.model.result import SCORED_STATUSES, BaselineCheck, CheckResult, has_only_errors
 from agentci.model.trace import EARLY_END
 from agentci.model.values import FailOn, replace
-from agentci.record.printed_answer import (
-    describe_changed_lines,
-    is_changed_output,
-    is_changed_since_baseline,
-)
-from agentci.reports.contents import ChunkReader
 from agentci.runner.rescore import Rescorer
 from agentci.runner.services import Services
 
@@ -183,65 +176,6 @@ def match_configs(baseline: BaselineResults, results: Sequence[CheckResult]) -> 
         results=rename_configs(baseline.results, results, names),
         renamed_configs=names,
     )
-
-
-class _KeptTurn(Struct):
-    answer: str | None = None
-    missing: bool = False
-
-
-class _KeptRun(Struct):
-    """What is read of a ``RunContent``."""
-
-    turns: tuple[_KeptTurn, ...] = ()
-    printed: str | None = None
-
-    @property
-    def answers(self) -> list[str | None]:
-        return [turn.answer for turn in self.turns if not turn.missing]
-
-
-def warn_of_changed_output(
-    results: Sequence[CheckResult], baseline: Mapping[str, BaselineCheck], contents: ChunkReader
-) -> tuple[CheckResult, ...]:
-    """Add warnings to cases whose command printed other lines than in the baseline.
-
-    A replay that printed other lines than its own recording has a warning already.
-
-    Args:
-        contents: of the cases of both runs.
-    """
-    found: dict[tuple[int, int], str] = {}
-
-    def describe(result: CheckResult) -> str:
-        before = baseline.get(result.id)
-        if before is None or before.content is None or result.case.content is None:
-            return ""
-        pair = result.case.content, before.content
-        if pair not in found:
-            found[pair] = _describe_changed_run(*(_read_kept(contents, each) for each in pair))
-        return "" if any(map(is_changed_output, result.case.warnings)) else found[pair]
-
-    def add(result: CheckResult) -> CheckResult:
-        kept = [each for each in result.case.warnings if not is_changed_since_baseline(each)]
-        warning = describe(result)
-        if not warning and len(kept) == len(result.case.warnings):
-            return result
-        warnings = tuple(sorted({*kept, *([warning] if warning else [])}))
-        return replace(result, case=replace(result.case, warnings=warnings))
-
-    return tuple(map(add, results))
-
-
-def _read_kept(contents: ChunkReader, number: int) -> _KeptRun:
-    return msgspec.json.decode(contents.read(number), type=_KeptRun)
-
-
-def _describe_changed_run(run: _KeptRun, before: _KeptRun) -> str:
-    if run.printed is None or before.printed is None:
-        return ""
-    same = run.answers == before.answers
-    return describe_changed_lines(run.printed, before.printed, has_same_answers=same)
 
 
 def rescore_outdated(

@@ -314,7 +314,7 @@ class PageData:
                     "file": str(case.recording),
                     "eval_case": case.eval_case_id,
                     "unmatched_reason": case.unmatched_reason,
-                    "warnings": case.warnings,
+                    "warnings": case.shown_warnings,
                 }
             ),
         }

@@ -285,6 +285,7 @@ def _case(read: results_schema.CaseJson, *, outcomes_only: bool) -> CaseSummary:
         case,
         dialogue=tuple(excerpt_turn(turn.user, turn.answer) for turn in recorded),
         warnings=read.warnings,
+        changes=read.changes,
         performance=None if read.performance is None else dumps(read.performance),
     )
 

@@ -662,6 +662,28 @@ def test_failed_tool_is_named_with_its_error(outputs: list[Json], expected: str)
     assert judge(build("no_tool_errors", True), run).misses == (expected,)
 
 
+def _run_with_result(output: Json, *, failed: bool | None = None) -> Case:
+    response = ToolResponse(name="a", output=output, call_index=0)
+    return make_case(turn("", call("a", failed=failed), tool_responses=(response,)))
+
+
+def test_result_that_can_only_be_an_error_fails_without_a_status() -> None:
+    error: Json = {"isError": True, "content": [{"type": "text", "text": "no stock"}]}
+    for options in ({}, {"allow_unknown": True}):
+        found = judge(build("no_tool_errors", True, **options), _run_with_result(error))
+        assert (found.passed, found.misses) == (False, ("`a` failed: no stock",))
+    check = build("no_tool_errors", True)
+    assert judge(check, _run_with_result(error, failed=False)).passed
+
+
+def test_result_that_looks_like_an_error_passes_and_is_named() -> None:
+    check = build("no_tool_errors", True, allow_unknown=True)
+    found = judge(check, _run_with_result('{"error": "no stock"}'))
+    assert (found.passed, found.details) == (True, {"possible_errors": ["`a`: no stock"]})
+    for run in (_run_with_result("fine"), _run_with_result("Error: x", failed=False)):
+        assert judge(check, run).details == {}
+
+
 def test_error_that_was_not_recorded_is_left_out() -> None:
     run = make_case(turn("", call("a", failed=True)))
     assert judge(build("no_tool_errors", True), run).misses == ("`a` failed",)

@@ -25,7 +25,7 @@ from agentci.model.result import (
 from agentci.model.values import Place, Problem, replace
 from agentci.reports.changed_checks import format_changed_checks
 from agentci.reports.comment import CommentReport
-from agentci.reports.contents import StoredContents
+from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.run_content import encode_content
 from agentci.reports.sections import make_case_url
 from tests.helpers.browser import FIREFOX, PROGRAM, Browser, browser, firefox
@@ -331,6 +331,7 @@ class TestOverview:
         contents = StoredContents(chunks=chunks, redact=lambda content: content)
         report = compared(make_report(results), make_trend(outcome="pass", newly_failing=()))
         report = replace(report, contents=contents, baseline=baseline)
+        report = limit_contents(report, "full")
         assert "2 cases in which a tool newly fails (`pay`)" in text_of(CommentReport(), report)
         page = show(report)
         assert "2 in which a tool newly fails (pay)" in page.texts(".why")[0]

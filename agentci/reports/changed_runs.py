@@ -1,0 +1,127 @@
+"""Names the cases whose answers or tool results changed although no check fails by that."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+
+from agentci._util.text import truncate
+from agentci._util.text.change import ARROW
+from agentci._util.text.format import format_count
+from agentci.model.case import ChangedResult, ChangedText
+from agentci.model.result import Report
+from agentci.reports.changed_checks import find_changes
+from agentci.reports.groups_and_totals import list_first_names
+from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
+
+
+class ChangedRuns(Struct, frozen=True, kw_only=True):
+    """Cases that changed in one way.
+
+    Attributes:
+        label: of what changed.
+        head: what all have in common.
+        items: one for each of the first cases.
+        left: number of the others.
+    """
+
+    label: str
+    head: str
+    items: tuple[str, ...] = ()
+    left: int = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """The items, and how many others there are."""
+        return [*self.items, *([truncate.format_omitted(self.left)] if self.left else [])]
+
+
+def list_changed_runs(
+    report: Report, most: int, write_case: Callable[[str], str], write: Callable[[str], str]
+) -> Iterator[ChangedRuns]:
+    """Yield tools that newly fail, then other results of tools, then changed answers.
+
+    The last two are of cases that no other list of what got worse has.
+
+    Args:
+        most: number of cases, and of failing tools, that are shown of each.
+        write_case, write: escape the id of a case, and texts of tools and agents.
+    """
+    outcomes = list_case_outcomes(report)
+    yield from _list_failing(outcomes, most, write_case, write)
+    lost = {case for _, _, case in find_changes(report)}
+    unseen = [each for each in outcomes if not each.problems and each.summary.id not in lost]
+    results = [
+        (each, each.summary.changes.results[0])
+        for each in unseen
+        if each.summary.changes is not None and each.has_other_results
+    ]
+    if results:
+        yield ChangedRuns(
+            label="changed tool results",
+            head=_count_passing(len(results)),
+            items=tuple(
+                f"{write_case(each.summary.id)}: {write(result.tool)} {_format(result, write)}"
+                for each, result in results[:most]
+            ),
+            left=len(results[most:]),
+        )
+    answers = [
+        (each, answer)
+        for each in unseen
+        if each.summary.changes is not None and (answer := each.summary.changes.answer)
+    ]
+    if answers:
+        # Other words are expected of a model, other facts are not.
+        answers.sort(
+            key=lambda pair: not (pair[0].summary.changes and pair[0].summary.changes.facts)
+        )
+        yield ChangedRuns(
+            label="changed answers",
+            head=_count_passing(len(answers)),
+            items=tuple(
+                f"{write_case(each.summary.id)}: {_format(answer, write)}"
+                for each, answer in answers[:most]
+            ),
+            left=len(answers[most:]),
+        )
+
+
+def _list_failing(
+    outcomes: Sequence[CaseOutcome],
+    most: int,
+    write_case: Callable[[str], str],
+    write: Callable[[str], str],
+) -> Iterator[ChangedRuns]:
+    """Yield the tools that newly fail, those with the same error together."""
+    groups: dict[tuple[str, str], list[tuple[str, ChangedResult]]] = {}
+    for each in outcomes:
+        for result in each.summary.changes.results if each.summary.changes else ():
+            if result.is_error:
+                groups.setdefault((result.tool, result.after), []).append((each.summary.id, result))
+    ranked = sorted(groups.values(), key=len, reverse=True)
+    for group in ranked[:most]:
+        [(_, first), *_] = group
+        cases = list(dict.fromkeys(case for case, _ in group))
+        what = f"returns {write(first.after) if first.after else 'nothing'}"
+        names = f"{format_count(len(cases), 'case')} ({list_first_names(cases, write_case)})"
+        then = "" if first.before == first.after else f"; in the baseline {write(first.before)}"
+        yield ChangedRuns(
+            label="tool newly fails", head=f"{write(first.tool)} {what} in {names}{then}"
+        )
+    if more := ranked[most:]:
+        cases = list(dict.fromkeys(case for group in more for case, _ in group))
+        tools = list(dict.fromkeys(result.tool for group in more for _, result in group))
+        names = f"{format_count(len(cases), 'case')} ({list_first_names(cases, write_case)})"
+        yield ChangedRuns(
+            label="tool newly fails",
+            head=f"{list_first_names(tools, write)} with other errors in {names}",
+        )
+
+
+def _count_passing(count: int) -> str:
+    return format_count(count, "passing case")
+
+
+def _format(changed: ChangedText | ChangedResult, write: Callable[[str], str]) -> str:
+    before, after = (write(each) if each else "nothing" for each in (changed.before, changed.after))
+    return f"{before} {ARROW} {after}"

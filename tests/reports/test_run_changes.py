@@ -1,0 +1,255 @@
+"""What a run does otherwise than in the baseline: answers and results of tools."""
+
+from typing import Any
+
+import pytest
+
+from agentci._util.text.secrets import Redactor
+from agentci.model.case import ChangedResult, ChangedText, RunChanges
+from agentci.model.gate import Comparison
+from agentci.model.result import (
+    BaselineCheck,
+    CallContent,
+    Report,
+    RunContent,
+    SubagentContent,
+    TurnContent,
+)
+from agentci.model.values import Json, replace
+from agentci.reports.changed_runs import list_changed_runs
+from agentci.reports.comment import CommentReport
+from agentci.reports.contents import StoredContents, limit_contents
+from agentci.reports.json_report import JsonReport
+from agentci.reports.merge.read import read_report
+from agentci.reports.run_changes import MAX_RESULTS, find_run_changes, read_run
+from agentci.reports.run_content import encode_content
+from tests.helpers.reports import Chunks, make_report, make_result, text_of
+
+
+def _call(result: Json = "x", **others: Any) -> CallContent:
+    return CallContent(**{"name": "find", "arguments": {"id": 7}, "result": result, **others})
+
+
+def _run(*calls: CallContent, answer: str | None = "y", **others: Any) -> RunContent:
+    return RunContent(turns=(TurnContent(user="x", answer=answer, calls=calls),), **others)
+
+
+def _compare(now: RunContent, before: RunContent) -> RunChanges:
+    runs = (read_run(encode_content(each)) for each in (now, before))
+    return find_run_changes(*runs, with_lines=True)
+
+
+def _compare_results(now: Json, before: Json) -> list[ChangedResult]:
+    return [*_compare(_run(_call(now)), _run(_call(before))).results]
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "after", "then"),
+    [
+        ({"error": "x"}, {"id": 7}, '{"error": "x"}', '{"id": 7}'),
+        ("Error: no stock", "3 pieces", "Error: no stock", "3 pieces"),
+        ("", "3\npieces", "", "3 pieces"),
+        (None, [1], "null", "[1]"),
+    ],
+)
+def test_result_that_newly_looks_like_an_error_is_one(
+    now: Json, before: Json, after: str, then: str
+) -> None:
+    expected = ChangedResult(tool="find", before=then, after=after, is_error=True)
+    assert _compare_results(now, before) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "after", "then"),
+    [
+        ({"a": {"b": [1, 2]}}, {"a": {"b": [1, 3]}}, "a.b[1]: 2", "a.b[1]: 3"),
+        ('{"n": "1"}', '{"n": 1}', 'n: "1"', "n: 1"),
+        ({"n": 1}, {"n": 1, "m": 2}, "m: absent", "m: 2"),
+        ("It rains", "It is sunny", "It rains", "It is sunny"),
+        ("ok", {"n": 1}, "ok", '{"n": 1}'),
+        ("ok", "Error: x", "ok", "Error: x"),
+        (f"at 2026-01-02T03:04:05Z {'a ' * 40}b", f"{'a ' * 40}b", "at # a", "a a"),
+    ],
+)
+def test_other_result_is_shown_where_it_differs(
+    now: Json, before: Json, after: str, then: str
+) -> None:
+    [found] = _compare_results(now, before)
+    assert not found.is_error
+    assert (found.after[: len(after)], found.before[: len(then)]) == (after, then)
+
+
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [
+        ({"id": "7f3a9c1e22", "n": 1}, {"n": 1, "id": "8f3a9c1e23"}),
+        ({"time": 1795964438.3}, {"time": 1795964441.5}),
+        ({"created_at": "5", "n": 1}, {"created_at": "6", "n": 1}),
+        ("at 2026-01-02T03:04:05.123Z", "at 2026-02-03T13:14:15Z"),
+        ("id call_5kVb81mGqQ2d", "id call_9kVb81mGqQ2x"),
+        ("took 12 ms", "took 7 ms"),
+        ('{"a": 1, "b": 2}', '{"b":2,"a":1}'),
+        ({"error": "x"}, {"error": "x"}),
+    ],
+)
+def test_ids_and_times_are_not_compared(now: Json, before: Json) -> None:
+    assert _compare_results(now, before) == []
+
+
+def test_result_that_was_not_recorded_is_not_compared() -> None:
+    unknown = CallContent(name="find", arguments={"id": 7})
+    for pair in ((_run(unknown), _run(_call())), (_run(_call()), _run(unknown))):
+        assert _compare(*pair) == RunChanges()
+    [found] = _compare(_run(replace(unknown, error=True)), _run(_call(error=False))).results
+    assert (found.is_error, found.before) == (True, "x")
+
+
+def test_calls_are_paired_by_their_arguments() -> None:
+    others = (_call("a", arguments={"id": 1}), _call("b", arguments={"id": 2}))
+    added = _call("c", arguments={"id": 3})
+    assert _compare(_run(*others[::-1], added), _run(*others)) == RunChanges()
+    changed = replace(others[0], result="z")
+    [found] = _compare(_run(others[1], changed), _run(*others)).results
+    assert (found.before, found.after) == ("a", "z")
+    assert _compare(_run(_call("a", name="other")), _run(_call("b"))) == RunChanges()
+
+
+def test_results_of_sub_agents_are_compared() -> None:
+    now, before = (
+        _run(subagents=(SubagentContent(turns=_run(_call(result)).turns, name="s"),))
+        for result in ("Error: x", "y")
+    )
+    [found] = _compare(now, before).results
+    assert found.is_error
+
+
+def test_errors_come_first_and_others_are_counted() -> None:
+    calls = [_call(f"a {index}", arguments=index) for index in range(MAX_RESULTS + 2)]
+    now = [replace(each, result=f"b {each.arguments}") for each in calls]
+    now[-1] = replace(now[-1], result={"error": "x"})
+    found = _compare(_run(*now), _run(*calls))
+    assert [each.is_error for each in found.results] == [True, *[False] * (MAX_RESULTS - 1)]
+    assert found.more_results == 2
+
+
+def test_only_the_start_of_a_shortened_result_is_compared() -> None:
+    turn = replace(_run(_call("abc")).turns[0], cut={"calls[0].result": 3})
+    before = RunContent(turns=(turn,))
+    assert _compare(_run(_call("abcdef")), before) == RunChanges()
+    [found] = _compare(_run(_call("abdef")), before).results
+    assert (found.before, found.after) == ("abc", "abd")
+
+
+LONG = "The word is here, and then there are many other words before the end. "
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "shown", "facts"),
+    [
+        ("Buy if x > 5.", "Buy if x < 5.", ("Buy if x < 5.", "Buy if x > 5."), True),
+        ('{"id": 1}', '{"id": "1"}', ('id: "1"', "id: 1"), True),
+        ('{"id": 1', '{"id": 1}', ('{"id": 1}', '{"id": 1'), True),
+        ("Hi \N{PARTY POPPER}", "Hi \N{BUG}", ("Hi \N{BUG}", "Hi \N{PARTY POPPER}"), False),
+        (None, "Hi", ("Hi", ""), False),
+        (
+            f"A{LONG} It costs 6 EUR.",
+            f"Some{LONG} It costs 5 EUR.",
+            ("\N{HORIZONTAL ELLIPSIS}the end. It costs 5 EUR.", "… end. It costs 6 EUR."),
+            True,
+        ),
+    ],
+)
+def test_changed_answer_is_shown_with_its_fact(
+    now: str | None, before: str, shown: tuple[str, str], *, facts: bool
+) -> None:
+    found = _compare(_run(answer=now), _run(answer=before))
+    assert found.answer is not None
+    assert bool(found.facts) == facts
+    if len(before) < len(LONG):
+        assert found.answer == ChangedText(before=shown[0], after=shown[1])
+    else:
+        assert "It costs 5 EUR" in found.answer.before
+        assert "It costs 6 EUR" in found.answer.after
+
+
+def test_shortened_answer_is_not_another_one() -> None:
+    turn = replace(_run(answer="abc").turns[0], cut={"answer": 3})
+    assert _compare(_run(answer="abcdef"), RunContent(turns=(turn,))) == RunChanges()
+    assert _compare(_run(answer="abcde"), RunContent(turns=(turn,))).answer is not None
+    excerpt = _run(answer="other", level="excerpt")
+    assert _compare(_run(answer="abc"), excerpt) == RunChanges()
+
+
+def _report(*pairs: tuple[RunContent, RunContent], status: Any = "passed") -> Report:
+    chunks, results, baseline = Chunks(), [], {}
+    for number, (now, before) in enumerate(pairs):
+        result = make_result(status, 1.0, case=f"c{number}")
+        content, kept = (chunks.append(encode_content(each)) for each in (now, before))
+        results.append(replace(result, case=replace(result.case, content=content)))
+        baseline[result.id] = BaselineCheck(status="passed", score=1.0, content=kept)
+    contents = StoredContents(chunks=chunks, redact=lambda value: value)
+    report = replace(make_report(results), contents=contents, baseline=baseline)
+    return replace(report, comparison=Comparison(baseline="b", evaluators=()))
+
+
+def _list_lines(report: Report, most: int = 2) -> list[str]:
+    return [
+        f"{each.label}: {each.head} {each.lines}"
+        for each in list_changed_runs(report, most, str, str)
+    ]
+
+
+def test_number_of_lines_is_limited_and_the_rest_counted() -> None:
+    errors = [
+        (_run(_call(f"Error: e{index}", name=f"t{index}")), _run(_call("fine", name=f"t{index}")))
+        for index in range(4)
+    ]
+    answers = [(_run(answer=f"new {index}"), _run(answer="old")) for index in range(3)]
+    lines = _list_lines(limit_contents(_report(*errors, *answers, errors[0]), "full"))
+    assert lines == [
+        "tool newly fails: t0 returns Error: e0 in 2 cases (c0, c7); in the baseline fine []",
+        "tool newly fails: t1 returns Error: e1 in 1 case (c1); in the baseline fine []",
+        "tool newly fails: t2, t3 with other errors in 2 cases (c2, c3) []",
+        "changed answers: 3 passing cases ['c4: old → new 0', 'c5: old → new 1', '… and 1 more']",
+    ]
+
+
+def test_case_with_a_new_check_is_compared() -> None:
+    report = _report((_run(answer="new"), _run(answer="old")))
+    [known] = report.results
+    report = replace(report, results=(known, replace(known, id="new")))
+    assert len(_list_lines(limit_contents(report, "full"))) == 1
+
+
+def test_answer_of_a_failed_case_is_not_listed_twice() -> None:
+    pair = _run(_call("b"), answer="new"), _run(_call("a"), answer="old")
+    assert _list_lines(limit_contents(_report(pair, status="failed"), "full")) == []
+
+
+def test_changes_are_found_before_contents_are_left_out_and_kept_in_results() -> None:
+    pair = _run(_call("Error: x"), answer="new"), _run(_call("fine"), answer="old")
+    report = limit_contents(_report(pair), "budget", max_bytes=10)
+    assert len(_list_lines(report)) == 2
+    text = text_of(JsonReport(), report)
+    read = read_report(text.encode(), file="results.json", contents=Chunks())
+    assert _list_lines(read) == _list_lines(report)
+    assert "- **tool newly fails:** `find` returns `Error: x`" in text_of(CommentReport(), read)
+    # Compared with another baseline, or none, they are found again.
+    again = limit_contents(replace(read, baseline={}), "budget")
+    assert again.results[0].case.changes is None
+
+
+def test_changes_are_not_kept_without_content() -> None:
+    pair = _run(_call("secret"), answer="secret"), _run(_call("a"), answer="b")
+    report = limit_contents(_report(pair), "none")
+    assert report.results[0].case.changes is None
+
+
+def test_secrets_are_removed_before_runs_are_compared() -> None:
+    pair = _run(_call("is secret"), answer="secret"), _run(_call("is ***"), answer="***")
+    report = _report(pair)
+    assert isinstance(report.contents, StoredContents)
+    redact = Redactor(["secret"]).redact_value
+    report = replace(report, contents=replace(report.contents, redact=redact))
+    [result] = limit_contents(report, "full").results
+    assert result.case.changes == RunChanges()
