@@ -13,7 +13,7 @@ from agentevals_evaluator_sdk import (  # type: ignore[import-untyped] # ships n
     InvocationData,
 )
 
-from agentci.model.requests import CHANGED_FACTS
+from agentci.model.requests import CHANGED_FACTS, CHANGED_WORDS
 from tests.helpers.support import run_agentci
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parent.glob("agentevals/*/case.json"))
@@ -187,7 +187,11 @@ def _our_rows(report: Mapping[str, Any]) -> Iterator[Row]:
 
 def _without_additions(details: Any) -> Any:
     """Leave out facts of answers, and what agentci adds to the input that `echo` returns."""
-    details = {key: value for key, value in (details or {}).items() if key != CHANGED_FACTS}
+    details = {
+        key: value
+        for key, value in (details or {}).items()
+        if key not in (CHANGED_FACTS, CHANGED_WORDS)
+    }
     given = details.get("input")
     if not isinstance(given, dict):
         return details
