@@ -377,12 +377,12 @@ def test_looser_thresholds_are_listed(tmp_path: Path) -> None:
         (one["kind"], one["subject"], one["after"]) for one in ran.results["policy"]["loosened"]
     ]
     assert loosened == [
-        ("edited", "results a.jsonl", "edited"),
+        ("edited", "expect.cases of results a.jsonl", "not set"),
         ("loosened", "threshold of m", "0.25"),
     ]
     ran = run(tmp_path, "--baseline", "old", results="a.jsonl")
     kinds = {one["subject"]: one["kind"] for one in ran.results["policy"]["loosened"]}
-    assert kinds == {"results a.jsonl": "edited", "m": "removed"}
+    assert kinds == {"expect.cases of results a.jsonl": "edited", "m": "removed"}
 
 
 def test_looser_gate_of_a_metric_is_listed(tmp_path: Path) -> None:
