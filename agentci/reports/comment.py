@@ -15,74 +15,37 @@ from agentci._util.text.escape import (
 )
 from agentci._util.text.format import format_count
 from agentci.model.gate import Comparison, EvaluatorComparison
-from agentci.model.result import CheckResult, Report
+from agentci.model.result import Report
 from agentci.model.trace import INCOMPLETE_RUN, concerns_reviewers
 from agentci.model.values import replace
 from agentci.reports import check_text, groups_and_totals, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
-from agentci.reports.policy import make_policy_sections
+from agentci.reports.changed_checks import join_lost
+from agentci.reports.failures import list_causes
+from agentci.reports.page_height import (
+    FRAME,
+    HEADING_WIDTH,
+    Part,
+    estimate_height,
+    fit_parts,
+    list_whole,
+    measure,
+)
+from agentci.reports.policy import list_policy_lines, make_policy_sections
 
 # A character takes at least one byte. The rest is room for the marker that the poster adds.
 MAX_BYTES = workflow_commands.COMMENT_CHARACTERS - 4 * 1024
 
 MAX_CASES = 20
 # One screen, in pixels.
-MAX_HEIGHT: Final = 875
-# From roomy to tight; the first of these is taken in which the comment is one screen.
-LAYOUTS: Final = (
-    sections.Layout(causes=3, names=3, lost=3, errors=5),
-    *(
-        sections.Layout(
-            causes=causes,
-            further=further,
-            names=3,
-            regressed=3,
-            policy=policy,
-            lost=2,
-            errors=errors,
-            is_tight=True,
-            is_joined=is_joined,
-        )
-        for causes, further, policy, errors, is_joined in (
-            (3, 3, 5, 3, False),
-            (2, 3, 5, 2, False),
-            (1, 4, 4, 2, False),
-            (1, 3, 4, 1, True),
-            (1, 2, 3, 1, True),
-        )
-    ),
-    *(
-        sections.Layout(
-            causes=1,
-            further=further,
-            names=1,
-            checks=checks,
-            parts=parts,
-            regressed=regressed,
-            policy=policy,
-            lost=lost,
-            errors=errors,
-            is_tight=True,
-            is_joined=True,
-        )
-        for further, checks, parts, regressed, policy, lost, errors in (
-            (3, 3, None, 2, 3, 1, 1),
-            (3, 3, None, 0, 3, 1, 1),
-            (3, 3, 1, 0, 3, 1, 0),
-            (3, 2, 1, 0, 3, 0, 0),
-            (3, 1, 1, 0, 3, 0, 0),
-            (2, 1, 1, 0, 3, 0, 0),
-            (1, 1, 1, 0, 3, 0, 0),
-            (0, 1, 1, 0, 3, 0, 0),
-            (0, 1, 1, 0, 1, 0, 0),
-        )
-    ),
-)
+MAX_HEIGHT: Final = 870
+# Of these are not folded, where there is room.
+MAX_CAUSES: Final = 3
+MAX_NAMES: Final = 3
+MAX_ROWS: Final = 5
 MAX_REASONS: Final = 3
 # Characters of an error's reason, where there is little room.
 MAX_ERROR: Final = 75
-# Cases with changed answers or tool results, likewise.
-MIN_CHANGED_RUNS: Final = 1
 SHORT_COMMIT = 12
 SEPARATOR: Final = " \N{MIDDLE DOT} "
 
@@ -116,12 +79,12 @@ class CommentReport(Struct, frozen=True, kw_only=True):
                 report, groups_and_totals.format_totals(report.totals), self.run_url
             )
         footer = self._render_footer(report)
-        blocks: dict[sections.BlockName, str] = {}
-        for layout in LAYOUTS:
-            shown = _choose_sections(report, self.report_url, layout)
-            blocks = sections.render_page(head, shown, footer, MAX_BYTES)
-            if estimate_height("".join(blocks.values())) <= MAX_HEIGHT:
-                break
+        room = MAX_HEIGHT - FRAME - estimate_height(f"{head}{footer}")
+        shown = list_whole(_list_parts(report, self.report_url, is_tight=False))
+        if measure(shown) > room:
+            parts = [*_list_parts(report, self.report_url, is_tight=True)]
+            shown = fit_parts(parts, room, MAX_BYTES)
+        blocks = sections.render_page(head, shown, footer, MAX_BYTES)
         yield f"{self.arrange(self.name, blocks, report).rstrip()}\n"
 
     def _render_footer(self, report: Report) -> str:
@@ -136,101 +99,79 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         return f"{SEPARATOR.join(parts)}\n\n" if parts else ""
 
 
-_MARKUP: Final = re.compile(r"\]\([^)\n]*\)|[`*\[\\]|<br>")
-# Pixels: a line of text, code and a table, what a heading and a block add, what is always there.
-_LINE: Final = 21
-_CODE_LINE: Final = 15
-_ROW: Final = 34
-_HEADING: Final = 18
-_BLOCK: Final = 16
-_FRAME: Final = 54
-# Characters of a line, and of a line of the verdict.
-_WIDTH: Final = 100
-_HEADING_WIDTH: Final = 68
-
-
 # A verdict of more than one line, with what it says in brackets before its last warnings.
 _LONG_HEADING: Final = re.compile(
-    rf"(?<=\A## )(?=.{{{_HEADING_WIDTH}}})(.+?) \((.+)\)((?:, [^()\n]+)?)\n+\Z"
+    rf"(?<=\A## )(?=.{{{HEADING_WIDTH}}})(.+?) \((.+)\)((?:, [^()\n]+)?)\n+\Z"
 )
 
 
-def estimate_height(markdown: str) -> int:
-    """Estimate the height of a comment on GitHub, in pixels, with everything folded that can be."""
-    height = _FRAME
-    is_code = False
-    for line in list_unfolded(markdown):
-        if line.startswith("```"):
-            is_code = not is_code
-            height += 12
-        elif is_code:
-            height += _CODE_LINE
-        elif not line:
-            height += _BLOCK
-        elif line.startswith("|"):
-            height += _ROW * (not line.startswith("| ---"))
-        elif line.startswith("## "):
-            height += _HEADING + 32 * _count_lines(line, _HEADING_WIDTH)
-        elif line != "</details>":
-            height += _HEADING * line.startswith("### ") + _LINE * _count_lines(line, _WIDTH)
-    return height
+def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[Part]:
+    """Yield the parts below the verdict, the most important first.
 
-
-def list_unfolded(markdown: str) -> Iterator[str]:
-    """Yield the lines that are not folded, and those of summaries."""
-    folds = 0
-    for line in markdown.split("\n"):
-        folds += (line == "<details>") - (line == "</details>")
-        if not folds or (folds == 1 and line.startswith("<summary>")):
-            yield line
-
-
-def _count_lines(line: str, width: int) -> int:
-    return -(-(len(_MARKUP.sub("", line)) + line.count("`")) // width)
-
-
-def _choose_sections(
-    report: Report, report_url: str, layout: sections.Layout
-) -> Iterator[sections.Section]:
-    """Yield the sections of a layout; what it joins comes last."""
-    folded: list[sections.Section] = []
-    for each in _sections(report, report_url, layout):
-        if layout.is_joined and each.summary and each.name not in ("failures", "policy"):
-            folded.append(each)
-        else:
-            yield each
-    yield sections.join_folded(folded, MAX_BYTES)
-
-
-def _sections(
-    report: Report, report_url: str, layout: sections.Layout
-) -> Iterator[sections.Section]:
+    Args:
+        is_tight: whether a word at each line takes the place of headings, reasons are one line, the
+            evaluators that regressed are above the failures, and all notes and problems are folded.
+    """
     several = groups_and_totals.has_several_configs(report.results)
-    reasons = sections.make_reasons_section(report)
-    regressed, evaluators = _list_evaluators(report, layout.regressed, several=several)
-    if reasons.total > MAX_REASONS:
-        yield _fold_reasons(reasons)
-    else:
-        yield reasons if layout.regressed else sections.make_reasons_section(report, joined=True)
-    # Below many failures they would not be on the first screen.
-    if layout.is_tight:
-        yield replace(regressed, name="reasons")
-    if report.policy is not None:
-        most = layout.policy if layout.is_tight else None
-        yield from make_policy_sections(report.policy, unfolded=most, joined=layout.is_joined)
-    yield from sections.make_failure_sections(report, layout, report_url=report_url)
-    most = MIN_CHANGED_RUNS if layout.is_tight else sections.MAX_UNFOLDED
-    yield sections.make_changed_runs_section(report, report_url, most)
-    errored = groups_and_totals.filter_by_status(report.results, "errored")
-    unfolded = 0 if layout.is_tight else sections.MAX_UNFOLDED
-    yield from _list_errored(errored, report_url, layout, several=several)
+    unfolded = 0 if is_tight else sections.MAX_UNFOLDED
+    lost = len(join_lost(list_causes(report).lost))
+    layouts = sections.list_layouts(report, causes=MAX_CAUSES, names=MAX_NAMES)
+    errors = groups_and_totals.group_by_cases(
+        groups_and_totals.filter_by_status(report.results, "errored")
+    )
+    evaluators = _EvaluatorTables(report, is_tight=is_tight)
+
+    yield Part(make=lambda _: [_make_reasons(report, joined=is_tight)])
+    yield Part(
+        make=lambda level: sections.make_cause_sections(
+            report, layouts[level], report_url=report_url
+        ),
+        most=len(layouts) - 1,
+        weight=2,
+    )
+    yield Part(
+        make=lambda level: _list_errored(
+            errors, level + 1, report_url, is_tight=is_tight, several=several
+        ),
+        most=min(len(errors), MAX_ROWS) - 1 if errors else 0,
+    )
+    yield Part(
+        make=lambda level: sections.make_lost_sections(
+            report, level, report_url=report_url, is_tight=is_tight
+        ),
+        most=min(lost, MAX_ROWS),
+    )
+    yield Part(
+        make=lambda level: [sections.make_changed_runs_section(report, report_url, level + 1)],
+        most=sections.MAX_UNFOLDED - 1,
+    )
+    if (policy := report.policy) is not None:
+        lines = len([*list_policy_lines(policy)])
+        yield Part(
+            make=lambda level: make_policy_sections(
+                policy, unfolded=level + 1 if is_tight else None
+            ),
+            most=min(lines, MAX_ROWS) - 1 if lines else 0,
+        )
+    # Reasons name those that regressed, too.
+    yield Part(make=evaluators.make, most=min(len(evaluators.regressed), MAX_ROWS), weight=0)
+    yield Part(make=lambda _: _list_others(report, report_url, unfolded))
+
+
+def _list_others(report: Report, report_url: str, unfolded: int) -> Iterator[sections.Section]:
+    """Yield what has the same size in each layout.
+
+    Args:
+        unfolded: notes, warnings and problems that are not folded.
+    """
+    yield sections.make_known_section(report, report_url=report_url)
     yield sections.make_lower_scores_section(report, report_url)
     yield sections.make_fixed_section(report, report_url)
-    if not layout.is_tight:
-        yield regressed
-    yield evaluators
     if report.comparison is not None:
-        yield _comparison_section(report.comparison, report.decision.reasons)
+        # Reasons on one line do not say how regressions were tested.
+        reasons = report.decision.reasons
+        known = reasons if unfolded or len(reasons) - 1 > MAX_REASONS else reasons[:1]
+        yield _comparison_section(report.comparison, known)
     yield sections.make_skips_section(report)
     yield sections.make_notes_section(report, unfolded=unfolded)
     yield _make_warnings(report, unfolded)
@@ -250,70 +191,138 @@ def _make_warnings(report: Report, unfolded: int) -> sections.Section:
     return sections.fold_section(replace(section, title=""), format_count(len(found), "warning"))
 
 
-def _fold_reasons(reasons: sections.Section) -> sections.Section:
-    return sections.fold_section(reasons, format_count(reasons.total, "more reason"))
+def _make_reasons(report: Report, *, joined: bool) -> sections.Section:
+    reasons = sections.make_reasons_section(report)
+    if reasons.total > MAX_REASONS:
+        return sections.fold_section(reasons, format_count(reasons.total, "more reason"))
+    return sections.make_reasons_section(report, joined=joined)
 
 
-def _list_evaluators(
-    report: Report, most: int, *, several: bool
-) -> tuple[sections.Section, sections.Section]:
-    """List the evaluators that regressed most, one line each, and the folded table of all.
+class _EvaluatorTables:
+    """The evaluators that regressed, one line each, and the folded table of all.
 
-    Args:
-        most: of those that are not folded.
+    Attributes:
+        regressed: required ones first, then by their drop.
     """
-    found = groups_and_totals.group_by_evaluator(report.results)
-    compared = report.comparison.evaluators if report.comparison else ()
-    by_name = {(each.config, each.evaluator): each for each in compared}
-    names = {(each.representative.config, each.representative.evaluator.name) for each in found}
-    removed: dict[tuple[str, str], list[EvaluatorComparison]] = {}
-    gone = baseline_text.find_gone_configs(report.comparison) if report.comparison else ()
-    for name, each in by_name.items():
-        if name not in names:
-            removed.setdefault((each.config, "") if each.config in gone else name, []).append(each)
-    mean = f"Mean score {baseline_text.CHANGE}" if by_name else "Mean score"
-    columns = [*(["Config"] if several else []), "Evaluator", "Passed", mean, "Threshold"]
-    ruler = [*(["---"] if several else []), "---", "--:", "--:", "---"]
-    if by_name:
-        columns, ruler = [*columns, "Against the baseline"], [*ruler, "---"]
-    regressed = _list_regressed(found, by_name)
-    of = f" ({most:,} of {len(regressed):,})" if most < len(regressed) else ""
-    short_rows = sections.Section(
-        name="evaluators",
-        title=markdown_row([f"Regressed{of}", "Passed", "Mean score (change)"])
-        + markdown_row(["---", "--:", "--:"]),
-        noun="regressed evaluator",
-        blocks=(
-            _render_regressed(each, by_name, report, several=several) for each in regressed[:most]
-        ),
-        end=_note_zeros(_find_compared(regressed[:most], by_name)),
-        total=len(regressed[:most]),
-        share=0.1,
-    )
-    all_rows = replace(
-        short_rows,
-        title=markdown_row(columns) + markdown_row(ruler),
-        noun="evaluator",
-        blocks=chain(
-            (_render_row(each, by_name, report, several=several) for each in found),
-            (_render_removed(each, report, several=several) for each in removed.values()),
-        ),
-        end="" if _note_zeros(compared) == short_rows.end else _note_zeros(compared),
-        total=len(found) + len(removed),
-        share=0.3,
-    )
-    more = len(regressed[most:])
-    other = "more " if most else ""
-    title = f"Evaluators, of which {more:,} {other}regressed" if more else "Evaluators"
-    return short_rows, sections.fold_section(all_rows, title)
+
+    def __init__(self, report: Report, *, is_tight: bool) -> None:
+        self._report = report
+        self._name: sections.BlockName = "reasons" if is_tight else "evaluators"
+        self._several = groups_and_totals.has_several_configs(report.results)
+        self._found = groups_and_totals.group_by_evaluator(report.results)
+        self._compared = report.comparison.evaluators if report.comparison else ()
+        self._by_name = {(each.config, each.evaluator): each for each in self._compared}
+        self.regressed = sorted(filter(self._has_regressed, self._found), key=self._rank)
+
+    def _has_regressed(self, checks: groups_and_totals.EvaluatorChecks) -> bool:
+        compared = self._by_name.get(_key(checks))
+        return compared is not None and compared.outcome == "fail"
+
+    def _rank(self, checks: groups_and_totals.EvaluatorChecks) -> tuple[bool, float]:
+        compared = self._by_name[_key(checks)]
+        return not compared.required, (compared.after or 0.0) - (compared.before or 0.0)
+
+    def make(self, most: int) -> Iterator[sections.Section]:
+        """Yield both tables.
+
+        Args:
+            most: of the first.
+        """
+        shown = self.regressed[:most]
+        of = f" ({most:,} of {len(self.regressed):,})" if most < len(self.regressed) else ""
+        zeros = _note_zeros([self._by_name[_key(each)] for each in shown])
+        yield sections.Section(
+            name=self._name,
+            title=_write_head([f"Regressed{of}", "Passed", "Mean score (change)"], ["---"]),
+            noun="regressed evaluator",
+            blocks=(self._render_row(each, is_short=True) for each in shown),
+            end=zeros,
+            total=len(shown),
+            share=0.1,
+        )
+        more = len(self.regressed) - len(shown)
+        other = "more " if shown else ""
+        title = f"Evaluators, of which {more:,} {other}regressed" if more else "Evaluators"
+        yield sections.fold_section(self._make_whole(known_zeros=zeros), title)
+
+    def _make_whole(self, known_zeros: str) -> sections.Section:
+        removed = self._group_removed()
+        config = ["Config"] if self._several else []
+        mean = f"Mean score {baseline_text.CHANGE}" if self._by_name else "Mean score"
+        baseline = ["Against the baseline"] if self._by_name else []
+        names = [*config, "Evaluator", "Passed", mean, "Threshold", *baseline]
+        zeros = _note_zeros(self._compared)
+        return sections.Section(
+            name="evaluators",
+            title=_write_head(names, ["---"] * (len(config) + 1)),
+            noun="evaluator",
+            blocks=chain(
+                map(self._render_row, self._found),
+                (_render_removed(each, self._report, several=self._several) for each in removed),
+            ),
+            end="" if zeros == known_zeros else zeros,
+            total=len(self._found) + len(removed),
+            share=0.3,
+        )
+
+    def _group_removed(self) -> Sequence[Sequence[EvaluatorComparison]]:
+        """Group the evaluators that only the baseline has: all those of a config."""
+        known = {*map(_key, self._found)}
+        comparison = self._report.comparison
+        gone = baseline_text.find_gone_configs(comparison) if comparison else ()
+        removed: dict[tuple[str, str], list[EvaluatorComparison]] = {}
+        for name, each in self._by_name.items():
+            if name not in known:
+                key = (each.config, "") if each.config in gone else name
+                removed.setdefault(key, []).append(each)
+        return [*removed.values()]
+
+    def _render_row(
+        self, checks: groups_and_totals.EvaluatorChecks, *, is_short: bool = False
+    ) -> str:
+        """Render a row.
+
+        Args:
+            is_short: whether it is one line: without intervals, other checks and requirements.
+        """
+        totals, result = checks.totals, checks.representative
+        compared = self._by_name.get(_key(checks))
+        score = groups_and_totals.choose_mean(totals)
+        shown = None if score is None and totals.failed else compared
+        if is_short and shown is not None:
+            shown = replace(shown, change_low=None)
+        others = [
+            *([format_count(totals.errored, "error")] if totals.errored else []),
+            *([f"{totals.skipped:,} skipped"] if totals.skipped else []),
+        ]
+        name = sections.format_evaluator_names(
+            result.config, [result.evaluator.name], several=self._several and is_short
+        )
+        advisory = "" if result.evaluator.required else baseline_text.ADVISORY
+        cells = [
+            f"{sections.choose_icon(checks, self._report, compared)} {name}{advisory}",
+            _format_passed(
+                totals.passed, totals.passed + totals.failed, [] if is_short else others
+            ),
+            baseline_text.format_score_change(score, shown)
+            or groups_and_totals.name_no_score(totals),
+        ]
+        if is_short:
+            return markdown_row(cells)
+        if self._several:
+            cells.insert(0, markdown_code(groups_and_totals.format_path(result.config)))
+        cells.append(markdown_prose(result.evaluator.criterion))
+        if self._by_name:
+            change = "not in the baseline"
+            change = change if compared is None else baseline_text.format_outcome(compared)
+            cells.append(markdown_prose(change))
+        return markdown_row(cells)
 
 
-def _find_compared(
-    found: Sequence[groups_and_totals.EvaluatorChecks],
-    by_name: Mapping[tuple[str, str], EvaluatorComparison],
-) -> list[EvaluatorComparison]:
-    names = ((each.representative.config, each.representative.evaluator.name) for each in found)
-    return [by_name[name] for name in names]
+def _write_head(names: Sequence[str], left: Sequence[str]) -> str:
+    """Write the head of a table, of which two columns after the left ones are numbers."""
+    ruler = [*left, "--:", "--:", *["---"] * (len(names) - len(left) - 2)]
+    return markdown_row(names) + markdown_row(ruler)
 
 
 def _note_zeros(compared: Sequence[EvaluatorComparison]) -> str:
@@ -321,75 +330,8 @@ def _note_zeros(compared: Sequence[EvaluatorComparison]) -> str:
     return f"{zeros[0].upper()}{zeros[1:]}.\n\n" if zeros else ""
 
 
-def _render_regressed(
-    checks: groups_and_totals.EvaluatorChecks,
-    by_name: Mapping[tuple[str, str], EvaluatorComparison],
-    report: Report,
-    *,
-    several: bool,
-) -> str:
-    """Render a row that is one line: without intervals, and without other checks."""
-    totals, result = checks.totals, checks.representative
-    compared = by_name[result.config, result.evaluator.name]
-    name = sections.format_evaluator_names(result.config, [result.evaluator.name], several=several)
-    advisory = "" if result.evaluator.required else baseline_text.ADVISORY
-    score = groups_and_totals.choose_mean(totals)
-    change = baseline_text.format_score_change(
-        score, None if score is None else replace(compared, change_low=None)
-    )
-    cells = [
-        f"{sections.choose_icon(checks, report, compared)} {name}{advisory}",
-        _format_passed(totals.passed, totals.passed + totals.failed, ()),
-        change or groups_and_totals.name_no_score(totals),
-    ]
-    return markdown_row(cells)
-
-
-def _list_regressed(
-    found: Sequence[groups_and_totals.EvaluatorChecks],
-    by_name: Mapping[tuple[str, str], EvaluatorComparison],
-) -> list[groups_and_totals.EvaluatorChecks]:
-    """List the evaluators that regressed: required ones first, then by their drop."""
-    ranked: list[tuple[bool, float, groups_and_totals.EvaluatorChecks]] = []
-    for each in found:
-        evaluator = each.representative.evaluator
-        compared = by_name.get((each.representative.config, evaluator.name))
-        if compared is not None and compared.outcome == "fail":
-            drop = (compared.before or 0.0) - (compared.after or 0.0)
-            ranked.append((not evaluator.required, -drop, each))
-    return [each for *_, each in sorted(ranked, key=lambda entry: entry[:2])]
-
-
-def _render_row(
-    checks: groups_and_totals.EvaluatorChecks,
-    by_name: Mapping[tuple[str, str], EvaluatorComparison],
-    report: Report,
-    *,
-    several: bool,
-) -> str:
-    totals, result = checks.totals, checks.representative
-    advisory = "" if result.evaluator.required else baseline_text.ADVISORY
-    compared = by_name.get((result.config, result.evaluator.name))
-    icon = sections.choose_icon(checks, report, compared)
-    others = [
-        *([format_count(totals.errored, "error")] if totals.errored else []),
-        *([f"{totals.skipped:,} skipped"] if totals.skipped else []),
-    ]
-    score = groups_and_totals.choose_mean(totals)
-    shown = None if score is None and totals.failed else compared
-    cells = [
-        *([markdown_code(groups_and_totals.format_path(result.config))] if several else []),
-        f"{icon} {markdown_code(result.evaluator.name)}{advisory}",
-        _format_passed(totals.passed, totals.passed + totals.failed, others),
-        baseline_text.format_score_change(score, shown) or groups_and_totals.name_no_score(totals),
-        markdown_prose(result.evaluator.criterion),
-    ]
-    if by_name:
-        change = (
-            "not in the baseline" if compared is None else baseline_text.format_outcome(compared)
-        )
-        cells.append(markdown_prose(change))
-    return markdown_row(cells)
+def _key(checks: groups_and_totals.EvaluatorChecks) -> tuple[str, str]:
+    return checks.representative.config, checks.representative.evaluator.name
 
 
 def _render_removed(
@@ -436,12 +378,17 @@ def _comparison_section(comparison: Comparison, reasons: Sequence[str]) -> secti
 
 
 def _list_errored(
-    errored: Sequence[CheckResult], report_url: str, layout: sections.Layout, *, several: bool
+    groups: Sequence[groups_and_totals.ReasonGroup],
+    most: int,
+    report_url: str,
+    *,
+    is_tight: bool,
+    several: bool,
 ) -> Iterator[sections.Section]:
     def write(case: str) -> str:
         return sections.format_case_link(case, report_url)
 
-    def render(group: groups_and_totals.ReasonGroup, *, is_tight: bool) -> str:
+    def render(group: groups_and_totals.ReasonGroup, *, is_tight: bool = False) -> str:
         name = sections.format_group_name(group, write, several=several)
         reason = check_text.join_error_lines(group.reason)
         if is_tight:
@@ -451,19 +398,17 @@ def _list_errored(
         checks = group.format_checks(markdown_code, write, names=not is_tight)
         return f"- {name}: {markdown_prose(reason)} ({checks})\n"
 
-    groups = groups_and_totals.group_by_cases(errored)
-    blocks = [render(each, is_tight=layout.is_tight) for each in groups[: layout.errors]]
-    first = sections.Section(
+    first, more = groups[:most], groups[most:]
+    section = sections.Section(
         name="errors",
-        title="" if layout.is_tight else "### Errored checks\n\n",
+        title="" if is_tight else "### Errored checks\n\n",
         noun="error",
-        blocks=iter(blocks),
-        total=len(blocks),
+        blocks=(render(each, is_tight=is_tight) for each in first),
+        total=len(first),
         share=0.1,
     )
-    yield first
-    if more := groups[layout.errors :]:
-        lines = (render(each, is_tight=False) for each in more)
-        others = replace(first, title="", blocks=lines, total=len(more), max_items=MAX_CASES)
-        noun = "more error" if blocks else "error"
-        yield sections.fold_section(others, format_count(len(more), noun))
+    yield section
+    others = replace(
+        section, title="", blocks=map(render, more), total=len(more), max_items=MAX_CASES
+    )
+    yield sections.fold_section(others, format_count(len(more), "more error"))

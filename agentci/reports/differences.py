@@ -49,6 +49,17 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
         """The texts in lines of at most ``WIDTH`` characters, apart from their sign."""
         return tuple(_wrap(self.texts))
 
+    def shorten(self, width: int) -> tuple[str, ...]:
+        """Return one line for each text, of two sides from shortly before they differ."""
+        found: list[str] = []
+        for text in self.texts:
+            if found and (found[-1][0], text[0]) == ("-", "+"):
+                pair = change.shorten_pair(found[-1][2:], text[2:], width)
+                found[-1:] = [f"- {pair[0]}", f"+ {pair[1]}"]
+            else:
+                found.append(text)
+        return tuple(truncate.short(each, width + len("- ")) for each in found)
+
     def describe(self, what: str) -> str:
         """Describe what the lines show: ``answer of turn 1 (- expected, + actual)``."""
         new = "actual" if self.reference == "expected" else "this run"
@@ -61,6 +72,8 @@ class RunDifference(Struct, frozen=True, kw_only=True):
     Attributes:
         missing_turns: turns that the run lacks, counted from 1.
         calls: by turn, the turn with the most serious first.
+        first_change: the arguments of the first of them that differ: ``refund: amount 8.5 → 85``;
+            empty for a missing, unexpected or moved one.
         more_calls, more_answers: how many more differ, in the turns that the run has.
         more_kinds: how these calls differ, unless calls that are shown differ in the same way.
         is_same: whether the run is as in the baseline, so that it is compared with the eval case.
@@ -68,6 +81,7 @@ class RunDifference(Struct, frozen=True, kw_only=True):
 
     missing_turns: tuple[int, ...]
     calls: tuple[TurnDifference, ...]
+    first_change: str
     answer: TurnDifference | None
     more_calls: int
     more_answers: int
@@ -75,17 +89,18 @@ class RunDifference(Struct, frozen=True, kw_only=True):
     is_same: bool = False
 
     @property
-    def first_texts(self) -> tuple[str, ...]:
-        """The first calls that differ, else the answers; empty if only turns are missing."""
-        parts = (*self.calls, *([self.answer] if self.answer else []))
-        return parts[0].texts if parts else ()
+    def first(self) -> TurnDifference | None:
+        """The first calls that differ, else the answers; None if only turns are missing."""
+        return self.calls[0] if self.calls else self.answer
 
-    def list_parts(self, *, with_calls: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def list_parts(
+        self, *, with_calls: bool = True, is_short: bool = False
+    ) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the lines of tool calls by turn, then of the answer, each with its label."""
-        for part in self.calls if with_calls else ():
-            yield part.describe("tool calls"), part.lines
-        if self.answer is not None:
-            yield self.answer.describe("answer"), self.answer.lines
+        parts = [(each, "tool calls") for each in self.calls if with_calls]
+        parts += [(self.answer, "answer")] if self.answer is not None else []
+        for part, what in parts:
+            yield part.describe(what), part.shorten(WIDTH) if is_short else part.lines
 
     def format_missing_turns(self) -> str:
         """Format ``turn 2 is missing``; empty for none."""
@@ -174,6 +189,9 @@ def _find_differences(content: RunContent, reference: Reference) -> RunDifferenc
     return RunDifference(
         missing_turns=tuple(missing),
         calls=tuple(_group_by_turn(shown)),
+        first_change=change.format_changes(shown[0].name, shown[0].row.changes)
+        if shown and shown[0].row.changes
+        else "",
         answer=answer,
         more_calls=len(calls) - len(shown),
         more_answers=len(answers) - (answer is not None),

@@ -27,6 +27,7 @@ from agentci.reports import comparison as baseline_text
 from agentci.reports import groups_and_totals, sections, workflow_commands
 from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.comparison import find_compared
+from agentci.reports.failures import Cause
 from agentci.reports.groups_and_totals import format_mean_score, format_pass_rate
 from agentci.reports.outcomes import summarize_repeats
 from agentci.reports.policy import make_policy_sections
@@ -259,14 +260,16 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     yield sections.make_reasons_section(report)
     if report.policy is not None:
         yield from make_policy_sections(report.policy)
-    yield from sections.make_failure_sections(
-        report,
-        sections.Layout(causes=UNFOLDED_CASES),
-        report_url=report_url,
-        render_details=lambda cause: "".join(
-            render_failed_check(each.result) for each in cause.checks
-        ),
+
+    def render_details(cause: Cause) -> str:
+        return "".join(render_failed_check(each.result) for each in cause.checks)
+
+    layout = sections.Layout(causes=UNFOLDED_CASES)
+    yield from sections.make_cause_sections(
+        report, layout, report_url=report_url, render_details=render_details
     )
+    yield from sections.make_lost_sections(report, sections.MAX_CASES, report_url=report_url)
+    yield sections.make_known_section(report, report_url=report_url, render_details=render_details)
     yield sections.make_changed_runs_section(report, report_url, MAX_CHANGED_RUNS)
     yield _errors(groups_and_totals.filter_by_status(report.results, "errored"), several=several)
     yield _evaluators(report)

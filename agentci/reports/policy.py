@@ -57,14 +57,13 @@ def list_policy_lines(policy: PolicyComparison) -> Iterator[str]:
 
 
 def make_policy_sections(
-    policy: PolicyComparison, *, unfolded: int | None = None, joined: bool = False
+    policy: PolicyComparison, *, unfolded: int | None = None
 ) -> Iterator[Section]:
     """Yield the sections of the job summary and of the pull request comment.
 
     Args:
-        unfolded: how many changes are lines that begin with a word, without heading and table; the
-            others are folded. None for a table of all.
-        joined: whether these lines are one.
+        unfolded: how many changes are one line that begins with a word, without heading and table;
+            the others are folded. None for a table of all.
     """
     title, blocks = (
         f"### {choose_title(policy)}\n\n",
@@ -74,9 +73,8 @@ def make_policy_sections(
         word = "looser policy" if has_looser(policy.loosened) else "edited policy"
         title = ""
         lines = [*list_policy_lines(policy)]
-        if joined and unfolded:
-            lines = ["; ".join(lines[:unfolded]), *lines[unfolded:]]
-            unfolded = 1
+        lines = ["; ".join(lines[:unfolded]), *lines[unfolded:]]
+        unfolded = 1
         blocks = [_render_line(each, f"**{word}:** ") for each in lines]
     elif policy.loosened:
         columns = list_columns(policy)

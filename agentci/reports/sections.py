@@ -10,7 +10,6 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from agentci._util.text import truncate
-from agentci._util.text.change import shorten_pair
 from agentci._util.text.escape import markdown_code, markdown_fence, markdown_prose
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
@@ -86,23 +85,25 @@ class Section(Struct, frozen=True, kw_only=True):
     Attributes:
         name: of the block of the page that it belongs to, which a template can replace.
         noun: what one block is about, to count omitted ones.
-        blocks: rendered lazily, since only some may be shown.
+        blocks: rendered lazily if only some may be shown.
         total: number of blocks.
         share: fraction of the page's bytes that the blocks may take, if earlier sections leave
             room.
         end: Markdown after the blocks.
         summary: under which it is folded; empty if it is not.
+        stays: whether it is folded in its place where others are joined.
     """
 
     name: BlockName = "details"
     title: str
     end: str = ""
     noun: str
-    blocks: Iterator[str]
+    blocks: Iterable[str]
     total: int
     max_items: int = MAX_ITEMS
     share: float = 0.05
     summary: str = ""
+    stays: bool = False
 
 
 def render_page(
@@ -225,11 +226,11 @@ def make_reasons_section(report: Report, *, joined: bool = False) -> Section:
     """Make a section of the other reasons for the verdict.
 
     Args:
-        joined: whether all are one line.
+        joined: whether all are one line, without how a regression was tested.
     """
     others = list_reasons(report)[1:]
     if joined and others:
-        others = ("; ".join(others),)
+        others = ("; ".join(_TEST.sub(r"\1", each) for each in others),)
     return Section(
         name="reasons",
         title="",
@@ -239,6 +240,7 @@ def make_reasons_section(report: Report, *, joined: bool = False) -> Section:
     )
 
 
+_TEST: Final = re.compile(r"( regressed: mean score [^()]*) \([^()]*\)\Z")
 CROSS: Final = "\N{CROSS MARK}"
 
 
@@ -320,8 +322,9 @@ def _render_problem(problem: Problem) -> str:
 
 
 MAX_CASES: Final = 20
-# Of those that are folded, and the characters that a line shows of what differs.
-MAX_FURTHER_CAUSES: Final = 3
+# Those before more of the first cause, all of them, and the characters of what differs.
+MIN_FURTHER_CAUSES: Final = 3
+MAX_FURTHER_CAUSES: Final = 6
 MAX_EXCERPT: Final = 110
 # Evaluators of each case.
 MAX_CHECKS: Final = 3
@@ -380,59 +383,57 @@ def format_case_link(case: str, report_url: str) -> str:
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """How much of what got worse is not folded.
+    """How much of the new failures is not folded.
 
     Attributes:
         causes: number of causes.
         further: number of lines about other causes.
         names: of the cases that fail in the same way as another.
-        checks, parts: failed checks of a cause, and parts of its difference, such as its answer.
-        regressed: evaluators that regressed.
-        policy: changes of the policy.
-        lost, errors: groups of checks that are no longer evaluated, and of errored ones.
-        is_tight: whether a word at each line of these takes the place of their heading, lost checks
-            show no changed answer beside failures, and all notes and problems are folded.
-        is_joined: whether what is folded is under one summary, except failures and the policy.
+        is_short: whether only one check of a cause is shown, one part of its difference, each call
+            and answer in one line, and one name.
     """
 
     causes: int
     further: int = MAX_FURTHER_CAUSES
     names: int = MAX_NAMES
-    checks: int = MAX_CHECKS
-    parts: int | None = None
-    regressed: int = 5
-    policy: int = MAX_ITEMS
-    lost: int = MAX_CASES
-    errors: int = MAX_CASES
-    is_tight: bool = False
-    is_joined: bool = False
+    is_short: bool = False
 
 
 # Of a cause that is folded, all is shown.
 FOLDED: Final = Layout(causes=MAX_CASES)
 
 
-def make_failure_sections(
+def list_layouts(report: Report, *, causes: int, names: int) -> Sequence[Layout]:
+    """List the layouts for a report, from the tightest one.
+
+    Args:
+        causes, names: the most of them.
+    """
+    others = min(max(len(list_causes(report).new) - 1, 0), MAX_FURTHER_CAUSES)
+    few = min(others, MIN_FURTHER_CAUSES)
+    short = [Layout(causes=1, further=n, names=1, is_short=True) for n in range(few + 1)]
+    lines = [Layout(causes=1, further=n, names=names) for n in range(few, others + 1)]
+    whole = [Layout(causes=n, names=names) for n in range(2, min(causes, others + 1) + 1)]
+    return [*short, *lines, *whole]
+
+
+def make_cause_sections(
     report: Report,
     layout: Layout,
     *,
     report_url: str,
     render_details: Callable[[Cause], str] = lambda _: "",
 ) -> Iterator[Section]:
-    """Yield what got worse: failures by cause, the new ones first, and checks that are gone.
+    """Yield the new failures by cause.
 
     Args:
         report_url: of ``report.html``, to link cases; empty if it is not known.
         render_details: renders what else to show of a cause.
     """
     causes = list_causes(report)
-    present = {each.case.id for each in report.results}
-
-    def link_present(case: str) -> str:
-        return format_case_link(case, report_url if case in present else "")
 
     def render(group: Sequence[CaseOutcome], shape: Layout = FOLDED) -> str:
-        cause = causes.describe(group, layout.names)
+        cause = causes.describe(group, shape.names)
         return f"{_render_cause(cause, report, report_url, shape)}{render_details(cause)}"
 
     def render_line(group: Sequence[CaseOutcome]) -> str:
@@ -445,24 +446,28 @@ def make_failure_sections(
     yield _make_cases(shown, len(first), title, share=0.25)
     lines = more[: layout.further]
     # Without a code block between them, the list would continue that of the case above.
-    joins = bool(first) and causes.describe(first[-1], layout.names).difference is None
+    joins = bool(first) and causes.describe(first[-1]).difference is None
     lead = "Other causes:\n\n" if joins else ""
     yield _make_cases(map(render_line, lines), len(lines), lead, share=0.05)
     if more:
         section = _make_cases(map(render, more), len(more), "", share=0.15)
         what = "with new failures" if report.baseline else "with failures"
         count = format_count(sum(map(len, more)), "more case")
-        yield fold_section(section, f"{count} {what}")
-    yield from _list_lost(
-        join_lost(causes.lost),
-        layout,
-        link_present,
-        with_answers=not (layout.is_tight and causes.new),
+        yield replace(fold_section(section, f"{count} {what}"), stays=True)
+
+
+def make_known_section(
+    report: Report, *, report_url: str, render_details: Callable[[Cause], str] = lambda _: ""
+) -> Section:
+    """Make the folded section of what fails as in the baseline: see ``make_cause_sections``."""
+    causes = list_causes(report)
+    found = map(causes.describe, causes.known)
+    blocks = (
+        f"{_render_cause(each, report, report_url, FOLDED)}{render_details(each)}" for each in found
     )
-    if causes.known:
-        section = _make_cases(map(render, causes.known), len(causes.known), "", share=0.1)
-        count = format_count(sum(map(len, causes.known)), "case")
-        yield fold_section(section, f"Still failing, as in the baseline: {count}")
+    section = _make_cases(blocks, len(causes.known), "", share=0.1)
+    count = format_count(sum(map(len, causes.known)), "case")
+    return fold_section(section, f"Still failing, as in the baseline: {count}")
 
 
 def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) -> Section:
@@ -477,15 +482,27 @@ def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) 
     )
 
 
-def _list_lost(
-    lost: Sequence[Sequence[LostChecks]],
-    layout: Layout,
-    write: Callable[[str], str],
-    *,
-    with_answers: bool,
+def make_lost_sections(
+    report: Report, most: int, *, report_url: str, is_tight: bool = False
 ) -> Iterator[Section]:
-    first, more = lost[: layout.lost], lost[layout.lost :]
-    word = f"**{NO_LONGER_EVALUATED}:** " if layout.is_tight else ""
+    """Yield the checks that are no longer evaluated.
+
+    Args:
+        most: groups of them that are not folded.
+        report_url: as for ``make_cause_sections``.
+        is_tight: whether a word at each line takes the place of the heading, and beside failures
+            no changed answer is shown.
+    """
+    causes = list_causes(report)
+    present = {each.case.id for each in report.results}
+    with_answers = not (is_tight and causes.new)
+
+    def write(case: str) -> str:
+        return format_case_link(case, report_url if case in present else "")
+
+    lost = join_lost(causes.lost)
+    first, more = lost[:most], lost[most:]
+    word = f"**{NO_LONGER_EVALUATED}:** " if is_tight else ""
     section = Section(
         name="failures",
         title="" if word else f"### {LOST_TITLE}\n\n",
@@ -508,8 +525,7 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
     The start of an answer may not show what is wrong with it, so the reason is before it.
     """
     names = [each.result.evaluator.name for each in cause.checks]
-    found = () if cause.difference is None else cause.difference.first_texts
-    what = [markdown_code(each) for each in (_choose_excerpt(found) if found else ())]
+    what = [*map(markdown_code, _choose_excerpt(cause.difference))]
     reason = cause.checks[0].reason
     if not what:
         what = [markdown_prose(truncate.short(reason, MAX_EXCERPT))]
@@ -521,21 +537,21 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
         what.insert(0, f"{markdown_prose(truncate.short(reason, MAX_EXCERPT // 2))}:")
     example = format_case_link(cause.case.summary.id, report_url)
     which = f"{cases:,} more cases such as {example}" if cases > 1 else example
-    evaluators = list_first_names(names, markdown_code)
-    return f"- {which}: {evaluators}: {' '.join(what)}\n"
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return f"- {which}: {markdown_code(names[0])}{more}: {' '.join(what)}\n"
 
 
-def _choose_excerpt(texts: Sequence[str]) -> Sequence[str]:
-    """Choose two texts of a difference: the first of each side, else the first ones.
+def _choose_excerpt(difference: RunDifference | None) -> Sequence[str]:
+    """Choose what differs first: changed arguments, else two texts, from before they differ.
 
-    Together they have at most ``MAX_EXCERPT`` characters; two sides start shortly before they
-    differ.
+    It has at most ``MAX_EXCERPT`` characters.
     """
-    sides = [next((each[2:] for each in texts if each[0] == sign), None) for sign in "-+"]
-    if None in sides:
-        return [truncate.short(each, MAX_EXCERPT // len(texts[:2])) for each in texts[:2]]
-    pair = shorten_pair(sides[0] or "", sides[1] or "", MAX_EXCERPT // 2 - len("- "))
-    return [f"{sign} {text}" for sign, text in zip("-+", pair, strict=True)]
+    if difference is None or difference.first is None:
+        return ()
+    if difference.first_change:
+        return [truncate.short(difference.first_change, MAX_EXCERPT)]
+    several = len(difference.first.texts) > 1
+    return difference.first.shorten(MAX_EXCERPT // (1 + several) - len("- "))[:2]
 
 
 def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout) -> str:
@@ -544,9 +560,10 @@ def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout)
     heading = f"**{format_case_link(cause.case.summary.id, report_url)}**"
     if cause.question:
         heading += f" \u201c{markdown_prose(cause.question)}\u201d"
-    lines = [_render_check(each, several=several) for each in cause.checks[: layout.checks]]
+    most = 1 if layout.is_short else MAX_CHECKS
+    lines = [_render_check(each, several=several) for each in cause.checks[:most]]
     if more := len(cause.checks) - len(lines):
-        names = [each.result.evaluator.name for each in cause.checks[layout.checks :]]
+        names = [each.result.evaluator.name for each in cause.checks[most:]]
         shown = list_first_names(names, markdown_code)
         lines.append(f"- and {format_count(more, 'more check')}: {shown}\n")
     if others := cause.format_others(
@@ -554,22 +571,23 @@ def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout)
     ):
         lines.append(f"- {others}\n")
     if similar := cause.format_similar(
-        None if layout.is_joined else lambda case: format_case_link(case, report_url),
+        None if layout.is_short else lambda case: format_case_link(case, report_url),
         markdown_code,
     ):
         lines.append(f"- {similar}\n")
-    return f"{heading}\n\n{''.join(lines)}\n{_render_difference(cause.difference, layout.parts)}"
+    shown = _render_difference(cause.difference, is_short=layout.is_short)
+    return f"{heading}\n\n{''.join(lines)}\n{shown}"
 
 
-def _render_difference(difference: RunDifference | None, parts: int | None = None) -> str:
+def _render_difference(difference: RunDifference | None, *, is_short: bool = False) -> str:
     """Render a difference.
 
     Args:
-        parts: how many of its parts are shown; None for all.
+        is_short: as in ``Layout``.
     """
     if difference is None:
         return ""
-    shown = "\n".join(_list_difference(difference, parts))
+    shown = "\n".join(_list_difference(difference, is_short=is_short))
     return f"{markdown_fence(shown, language='diff')}\n"
 
 
@@ -586,15 +604,16 @@ def _render_check(check: FailedCheck, *, several: bool) -> str:
     return f"- {name}{before} **{check.after}**{requirement}{note}{why}\n"
 
 
-def _list_difference(difference: RunDifference, most: int | None) -> Iterator[str]:
+def _list_difference(difference: RunDifference, *, is_short: bool) -> Iterator[str]:
     """Yield the lines of a code block: each part under a line that GitHub shows as a label."""
     if head := difference.format_head():
         yield f"@@ {head} @@"
-    parts = [*difference.list_parts()]
-    for label, lines in parts[:most]:
+    parts = [*difference.list_parts(is_short=is_short)]
+    shown = parts[: 1 if is_short else None]
+    for label, lines in shown:
         yield f"@@ {label} @@"
         yield from lines
-    for label, _ in parts[len(parts[:most]) :]:
+    for label, _ in parts[len(shown) :]:
         yield f"  the {label.partition(' (')[0]} differs, too"
     yield from (f"  {line}" for line in wrap(difference.format_more(), WIDTH))
 

@@ -1,6 +1,7 @@
 """The comment on a pull request: shorter than the summary, and never too long for GitHub."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -27,20 +28,16 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.values import Problem, replace
-from agentci.reports.comment import (
-    MAX_BYTES,
-    MAX_HEIGHT,
-    CommentReport,
-    estimate_height,
-    list_unfolded,
-)
+from agentci.reports.comment import MAX_BYTES, MAX_HEIGHT, CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
+from agentci.reports.page_height import FRAME, estimate_height
 from agentci.reports.run_content import encode_content
-from agentci.reports.sections import Layout, make_failure_sections, make_reasons_section
+from agentci.reports.sections import Layout, make_cause_sections, make_reasons_section
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from tests.conftest import Golden
+from tests.helpers.browser import PROGRAM, browser
 from tests.helpers.reports import CONFIG, Chunks, make_report, make_result, mixed_report, text_of
 from tests.reports.html.pages import conversation_report, data_of, make_change
 
@@ -63,6 +60,20 @@ STATUSES: tuple[Status, ...] = ("failed", "errored", "skipped")
 
 def _render(report: Report) -> str:
     return text_of(CommentReport(run_url=RUN, commit="8c1f" * 10), report)
+
+
+def _unfold(text: str) -> str:
+    """The text without what is folded: of that, the summaries."""
+    lines, folds = [], 0
+    for line in text.split("\n"):
+        folds += (line == "<details>") - (line == "</details>")
+        if (not folds and line != "</details>") or (folds == 1 and line.startswith("<summary>")):
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _measure(text: str) -> int:
+    return FRAME + estimate_height(_unfold(text))
 
 
 def _compared(comparison: Comparison) -> Report:
@@ -99,9 +110,7 @@ def test_comment_is_shorter_than_summary() -> None:
 
 
 def test_comment_without_run_url_has_no_link() -> None:
-    assert text_of(CommentReport(), mixed_report()).endswith(
-        "; did you mean 'threshold'?\n\n</details>\n"
-    )
+    assert text_of(CommentReport(), mixed_report()).endswith("; did you mean 'threshold'?\n")
 
 
 def test_configs_are_named_if_several() -> None:
@@ -222,11 +231,11 @@ def test_comment_of_many_failures_is_one_screen() -> None:
     problems = [Problem(message="the file is empty " * 9, severity="warning")] * 3
     text = _render(make_report(results, problems=problems))
     shown, _, folded = text.partition("<details>")
-    assert estimate_height(text) <= MAX_HEIGHT
+    assert _measure(text) <= MAX_HEIGHT
     assert shown.count("**`c") >= 1
     for evaluator in range(4):
         assert f"`e{evaluator}`" in shown
-    assert " more cases fail like this with other values or answers\n" in shown
+    assert " more cases fail like this with other values or answers" in shown
     cases = re.findall(r"^(?:- |\*\*)`(c\d+)`", f"{shown}{folded}", re.MULTILINE)
     assert len(cases) == len({*cases})
 
@@ -259,9 +268,8 @@ def _run_of(count: int, *, head: bool) -> list[CheckResult]:
     return results
 
 
-@pytest.mark.parametrize("count", [12, 160, 1_000])
-def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None:
-    """All that is folded is counted in a summary, and what loosened is not all folded."""
+def _report_of(count: int) -> Report:
+    """A report of ``count`` cases with everything that may happen."""
     before, after = _run_of(count, head=False), _run_of(count, head=True)
     policy = GatePolicy(regression=RegressionThresholds(max_drop=0.05))
     gates = [Gate(config=CONFIG, policy=policy, evaluators=())]
@@ -276,32 +284,58 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
         for n in range(9)
     ]
     baseline = {each.id: BaselineCheck(status=each.status, score=each.score) for each in before}
-    text = _render(
-        replace(
-            report,
-            comparison=comparison,
-            decision=decision,
-            baseline=baseline,
-            policy=PolicyComparison(base="main", loosened=tuple(changes)),
-        )
+    return replace(
+        report,
+        comparison=comparison,
+        decision=decision,
+        baseline=baseline,
+        policy=PolicyComparison(base="main", loosened=tuple(changes)),
     )
-    unfolded = [*filter(None, list_unfolded(text))]
-    assert estimate_height(text) <= MAX_HEIGHT
-    assert len(unfolded) <= 30
-    shown = "\n".join(unfolded)
+
+
+@pytest.mark.parametrize("count", [12, 160, 1_000])
+def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None:
+    """All that is folded is counted in a summary, and what loosened is not all folded."""
+    text = _render(_report_of(count))
+    shown = _unfold(text)
+    assert _measure(text) <= MAX_HEIGHT
+    assert len([*filter(None, shown.split("\n"))]) <= 30
     for part in (
         "**looser policy:** threshold 0: 1 → 0; threshold 1: 1 → 0",
-        "more policy changes</summary>",
+        " more policy changes",
         f"### New failures: {sum(n % 12 < 4 for n in range(count))} cases",
         "**`order-",
         "removed",
         "with new failures</summary>",
         f"Fixed: {format_count(sum(n % 12 == 4 for n in range(count)), 'case')}",
-        "errors",
+        "- **errored:** `a_metric_of_answers_0`: Evaluator exited with code 0 (",
         "4 warnings",
     ):
         assert part in shown
     assert "_Not shown" not in text
+    assert len(re.findall(r"^- (\d+ more cases such as )?`order-\d+`: ", shown, re.MULTILINE)) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")
+def test_estimated_height_is_that_in_a_browser(tmp_path: Path) -> None:
+    pictures = pytest.importorskip("scripts.pictures", reason="GitHub's Markdown is not installed")
+    reports = [mixed_report(), conversation_report(), *map(_report_of, (12, 160))]
+    with browser(tmp_path / "profile") as opened:
+        opened.look(width=WIDTH)
+        for number, report in enumerate(reports):
+            text, page = _render(report), tmp_path / f"{number}.html"
+            page.write_text(pictures.render_comment(text))
+            opened.open(page)
+            height = opened.run("document.querySelector('main').clientHeight")
+            assert height <= MAX_ON_SCREEN
+            assert abs(height - _measure(text)) <= 0.1 * height, number
+
+
+# In pixels: of the page, in which the text has about the width that it has on GitHub, and the most
+# that a comment may take.
+WIDTH = 800
+MAX_ON_SCREEN = 900
 
 
 def test_reasons_are_one_line_where_there_is_little_room() -> None:
@@ -357,7 +391,7 @@ def test_line_of_another_cause_shows_the_first_words_that_differ() -> None:
         results.append(replace(result, case=replace(result.case, content=stored)))
     contents = StoredContents(chunks=chunks, redact=lambda content: content)
     report = replace(make_report(results), contents=contents)
-    sections = make_failure_sections(report, Layout(causes=1), report_url="")
+    sections = make_cause_sections(report, Layout(causes=1), report_url="")
     lines = "".join(block for each in sections for block in each.blocks)
     assert (
         "- `second`: `second`: `- …statement. Goodbye, and thank you for flying.` "
@@ -393,7 +427,7 @@ def test_evaluators_that_regressed_are_not_folded() -> None:
     assert re.findall(r"^\| \S+ `(e\d)`", shown, re.MULTILINE) == [f"e{n}" for n in range(1, 6)]
     assert "<summary>Evaluators, of which 2 more regressed</summary>" in text
     assert "`e1` | 0 of 1 | 0.1 (\N{MINUS SIGN}0.8) |\n" in shown
-    assert estimate_height(text) <= MAX_HEIGHT
+    assert _measure(text) <= MAX_HEIGHT
 
 
 def test_errors_that_differ_by_values_of_their_cases_are_one_cause() -> None:
