@@ -1,7 +1,7 @@
 """Pull request comment: a short report with a link to the run."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
