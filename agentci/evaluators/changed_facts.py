@@ -125,17 +125,19 @@ _THOUSAND_DIGITS: Final = 3
 # The unit of a range or list is written once: ``5 to 10%``, ``$5-10``.
 _BETWEEN: Final = r"[ \u00a0]?(?:-|\u2013|,|/|to|and|or|bis|und|oder)[ \u00a0]?"
 _SIGN_AFTER: Final = re.compile(
-    rf"(?:{_BETWEEN}[0-9][0-9.,]{{0,20}}){{1,5}}[ \u00a0]?(?:%|[$€£¥₹]|°[CF])"
+    rf"(?:{_BETWEEN}[0-9][0-9.]{{0,20}}){{1,5}}[ \u00a0]?(?:%|[$€£¥₹]|°[CF])"
 )
 _SIGN_BEFORE: Final = re.compile(
-    rf"[$€£¥₹][ \u00a0]?[0-9][0-9.,]{{0,20}}[kKM]?"
-    rf"(?:{_BETWEEN}[0-9][0-9.,]{{0,20}}){{0,4}}{_BETWEEN}\Z"
+    rf"[$€£¥₹][ \u00a0]?[0-9][0-9.]{{0,20}}[kKM]?"
+    rf"(?:{_BETWEEN}[0-9][0-9.]{{0,20}}){{0,4}}{_BETWEEN}\Z"
 )
 # Tags, marks of quotes and arrows: no operators.
-_NO_OPERATOR: Final = re.compile(r"</?[A-Za-z!][^<>\n]*>|^[ \t]*>+|<?[-=]+>|<-+", re.MULTILINE)
+_NO_OPERATOR: Final = re.compile(
+    r"</?[A-Za-z!][^<>\n]*>|^[ \t]*>+|<?[-=]{1,4}>|<-{1,4}", re.MULTILINE
+)
 _OPERATOR: Final = re.compile(
-    r"(?:(?P<left>[\w)\]%]+)[ \u00a0]?)?(?P<operator><=|>=|==|!=|[<>\u2264\u2265\u2260])"
-    r"(?![<>=])[ \u00a0]?(?P<right>[-$€£]?[\w(\[]+)"
+    r"(?:(?P<left>[\w)\]%]{1,40})[ \u00a0]?)?(?P<operator><=|>=|==|!=|[<>\u2264\u2265\u2260])"
+    r"(?![<>=])[ \u00a0]?(?P<right>[-$€£]?[\w(\[]{1,40})"
 )
 _HAS_OPERATOR: Final = re.compile("[<>!\u2264\u2265\u2260]|==")
 _OPERATOR_SPELLINGS: Final = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
@@ -330,14 +332,15 @@ def _compare_signs(
 def _list_sign_changes(
     amounts: Iterable[_Amount], others: Iterable[_Amount]
 ) -> Iterator[tuple[str, str]]:
-    by_value: dict[Decimal, list[_Amount]] = {}
+    plain: dict[Decimal, _Amount] = {}
+    complete: set[Decimal] = set()
     for each in others:
-        for value in each.values:
-            by_value.setdefault(value, []).append(each)
+        plain.update((value, each) for value in each.values if value not in plain)
+        complete.update(each.values if each.unit or each.has_sign else ())
     for each in amounts:
-        same = [other for value in each.values for other in by_value.get(value, ())]
-        if each.unit and each.has_sign and not any(o.unit or o.has_sign for o in same):
-            yield from [(each.text, other.text) for other in same[:1]]
+        if each.unit and each.has_sign and complete.isdisjoint(each.values):
+            same = [plain[value] for value in each.values if value in plain]
+            yield from ((each.text, other.text) for other in same[:1])
 
 
 def _find_amounts(text: str) -> Iterator[_Amount]:

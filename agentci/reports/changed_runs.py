@@ -1,10 +1,11 @@
 """Names the cases whose answers or tool results changed although no check fails by that."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 
-from agentci._util.text import truncate
+from agentci._util.text import escape, truncate
 from agentci._util.text.change import ARROW
 from agentci._util.text.format import format_count
 from agentci.model.case import ChangedResult, ChangedText
@@ -12,6 +13,9 @@ from agentci.model.result import Report
 from agentci.reports.changed_checks import find_changes
 from agentci.reports.groups_and_totals import list_first_names
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
+
+# Of a text, which is that short already unless another program wrote the report.
+MAX_SHOWN: Final = 100
 
 
 class ChangedRuns(Struct, frozen=True, kw_only=True):
@@ -46,8 +50,13 @@ def list_changed_runs(
         most: number of cases, and of failing tools, that are shown of each.
         write_case, write: escape the id of a case, and texts of tools and agents.
     """
+
+    def show(text: str) -> str:
+        flat = truncate.short(escape.flatten_line(text), MAX_SHOWN)
+        return write(flat) if flat else "nothing"
+
     outcomes = list_case_outcomes(report)
-    yield from _list_failing(outcomes, most, write_case, write)
+    yield from _list_failing(outcomes, most, write_case, show)
     lost = {case for _, _, case in find_changes(report)}
     unseen = [each for each in outcomes if not each.problems and each.summary.id not in lost]
     results = [
@@ -60,7 +69,7 @@ def list_changed_runs(
             label="changed tool results",
             head=_count_passing(len(results)),
             items=tuple(
-                f"{write_case(each.summary.id)}: {write(result.tool)} {_format(result, write)}"
+                f"{write_case(each.summary.id)}: {show(result.tool)} {_format(result, show)}"
                 for each, result in results[:most]
             ),
             left=len(results[most:]),
@@ -79,7 +88,7 @@ def list_changed_runs(
             label="changed answers",
             head=_count_passing(len(answers)),
             items=tuple(
-                f"{write_case(each.summary.id)}: {_format(answer, write)}"
+                f"{write_case(each.summary.id)}: {_format(answer, show)}"
                 for each, answer in answers[:most]
             ),
             left=len(answers[most:]),
@@ -102,7 +111,7 @@ def _list_failing(
     for group in ranked[:most]:
         [(_, first), *_] = group
         cases = list(dict.fromkeys(case for case, _ in group))
-        what = f"returns {write(first.after) if first.after else 'nothing'}"
+        what = f"returns {write(first.after)}"
         names = f"{format_count(len(cases), 'case')} ({list_first_names(cases, write_case)})"
         then = "" if first.before == first.after else f"; in the baseline {write(first.before)}"
         yield ChangedRuns(
@@ -123,5 +132,4 @@ def _count_passing(count: int) -> str:
 
 
 def _format(changed: ChangedText | ChangedResult, write: Callable[[str], str]) -> str:
-    before, after = (write(each) if each else "nothing" for each in (changed.before, changed.after))
-    return f"{before} {ARROW} {after}"
+    return f"{write(changed.before)} {ARROW} {write(changed.after)}"

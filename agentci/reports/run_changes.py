@@ -33,7 +33,7 @@ _TIME_KEY: Final = re.compile(
     r"(?:^|[a-z_.\]-])(?:time(?:stamp)?|ts|duration|elapsed|latency|took|uptime|_at|_ms|Ms|At)\Z"
 )
 # Ids of mixed letters and digits, such as ``call_5kVb81mGqQ2d``, and times with fractions.
-_MIXED_ID: Final = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{16,}\b")
+_MIXED_ID: Final = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{16,}")
 _TIMESTAMP: Final = re.compile(
     r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
 )

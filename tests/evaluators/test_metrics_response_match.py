@@ -266,6 +266,11 @@ def test_words_of_huge_texts_are_compared_in_little_time() -> None:
     assert describe_changed_words(moved, text).startswith('expected "w1 w2 w3')
 
 
+@pytest.mark.parametrize("text", ["1,", "$1-", "a", "<a ", "-", "<", "{", "5 % and "])
+def test_facts_of_huge_texts_are_compared_in_little_time(text: str) -> None:
+    assert describe_changed_facts(f"{text * 20_000}<", f"{text * 20_000}>") is not None
+
+
 @given(TEXTS, TEXTS)
 @example("the cats", "cats the the")
 def test_facts_and_words_of_any_text_are_compared(answer: str, expected: str) -> None:

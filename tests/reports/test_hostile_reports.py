@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from lxml import etree, html
 
 from agentci.cli.publish import make_outputs, render_outputs
-from agentci.model.case import Case, EvalCase
+from agentci.model.case import Case, ChangedResult, ChangedText, EvalCase, RunChanges
 from agentci.model.gate import Gate, GatePolicy, GateThresholds, PolicyChange, PolicyComparison
 from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import CheckResult, Decision, Report, Shard, ShardInfo, Totals
@@ -25,6 +25,7 @@ from agentci.model.values import (
     JUnitFormat,
     Place,
     Problem,
+    replace,
 )
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
@@ -81,9 +82,22 @@ TRACES = values(
     performance=st.none() | st.dictionaries(TEXT, JSON, max_size=2),
 )  # fmt: skip
 EVAL_CASES = values(EvalCase, id=TEXT, turns=st.just(()), place=PLACES)
-CASES = values(
-    Case, id=TEXT, trace=TRACES, expected=st.none() | EVAL_CASES, unmatched_reason=st.none() | TEXT
-).map(make_case_summary)
+CHANGED_TEXTS = values(ChangedText, before=TEXT, after=TEXT)
+CHANGED_RESULTS = values(ChangedResult, tool=TEXT, before=TEXT, after=TEXT, is_error=st.booleans())
+RUN_CHANGES = values(
+    RunChanges, answer=st.none() | CHANGED_TEXTS, facts=TEXT, printed=TEXT,
+    results=st.lists(CHANGED_RESULTS, max_size=2).map(tuple),
+)  # fmt: skip
+CASES = st.tuples(
+    values(
+        Case,
+        id=TEXT,
+        trace=TRACES,
+        expected=st.none() | EVAL_CASES,
+        unmatched_reason=st.none() | TEXT,
+    ).map(make_case_summary),
+    st.none() | RUN_CHANGES,
+).map(lambda pair: replace(pair[0], changes=pair[1]))
 JUDGEMENTS = values(
     Judgement, score=SCORES, passed=st.none() | st.booleans(), hits=LINES, misses=LINES,
     turn_scores=st.lists(SCORES, max_size=3).map(tuple), reasoning=st.none() | TEXT,

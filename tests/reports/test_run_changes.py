@@ -96,6 +96,11 @@ def test_ids_and_times_are_not_compared(now: Json, before: Json) -> None:
     assert _compare_results(now, before) == []
 
 
+@pytest.mark.parametrize("text", ["a-", "a", "1", "Error ", "2026-01-02T03:04:05."])
+def test_huge_results_are_compared_in_little_time(text: str) -> None:
+    assert len(_compare_results(f"{text * 50_000} x", f"{text * 50_000} y")) == 1
+
+
 def test_result_that_was_not_recorded_is_not_compared() -> None:
     unknown = CallContent(name="find", arguments={"id": 7})
     for pair in ((_run(unknown), _run(_call())), (_run(_call()), _run(unknown))):
