@@ -63,7 +63,7 @@ def test_link_among_recorded_requests_is_neither_read_nor_removed(tmp_path: Path
 
 
 def test_requests_that_repeat_each_other_have_a_size_limit() -> None:
-    exchange = {"method": "POST", "path": "/v1/chat/completions", "response": {}}
+    exchange = {"method": "POST", "path": "/v1/chat/completions", "response": {"id": "1"}}
     first = {**exchange, "request": {"messages": ["x" * 1_000_000]}}
     others = [{**exchange, "continues": 0, "request": {"messages": [1]}}] * 1_100
     content = {"format": "agentci-requests", "version": 1, "exchanges": [first, *others]}
