@@ -24,7 +24,6 @@ from agentci.reports.changed_checks import join_lost
 from agentci.reports.failures import list_causes
 from agentci.reports.page_height import (
     FRAME,
-    HEADING_WIDTH,
     Part,
     estimate_height,
     fit_parts,
@@ -99,6 +98,8 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         return f"{SEPARATOR.join(parts)}\n\n" if parts else ""
 
 
+# Characters of a line of the verdict.
+HEADING_WIDTH: Final = 68
 # A verdict of more than one line, with what it says in brackets before its last warnings.
 _LONG_HEADING: Final = re.compile(
     rf"(?<=\A## )(?=.{{{HEADING_WIDTH}}})(.+?) \((.+)\)((?:, [^()\n]+)?)\n+\Z"

@@ -1,5 +1,6 @@
 """How much of a page is unfolded, so that it is one screen."""
 
+import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +12,8 @@ from msgspec import Struct
 from agentci.model.values import replace
 from agentci.reports.sections import Section, join_folded
 
-_MARKUP: Final = re.compile(r"\]\([^)\n]*\)|[`*\[\\]|<br>|</?summary>")
+_MARKUP: Final = re.compile(r"\]\([^)\n]*\)|[*\[\\]|<br>|</?summary>")
+_CODE: Final = re.compile(r"`+([^`]*)`+")
 # Pixels of GitHub's style: a line, an item of a list, a row of a table, a line of code and what a
 # block of it adds at each end, a line of a title and of the verdict, the line below the latter, the
 # room below a block, and that around all.
@@ -25,9 +27,16 @@ _VERDICT: Final = 26
 _RULE: Final = 8
 _BLOCK: Final = 16
 FRAME: Final = 16
-# Characters of a line, and of a line of the verdict.
-_WIDTH: Final = 106
-HEADING_WIDTH: Final = 68
+# The width of a line, of what an item of a list is indented, and of the verdict, whose letters are
+# larger; that of a letter, one in code, and of what is around code.
+_WIDTH: Final = 725
+_INDENT: Final = 28
+_VERDICT_WIDTH: Final = 450
+_LETTER: Final = 6.7
+_CODE_LETTER: Final = 7.2
+_PADDING: Final = 10
+# From here on, letters are wide.
+_IDEOGRAPHS: Final = "\u2e80"
 
 
 def estimate_height(markdown: str) -> int:
@@ -45,16 +54,25 @@ def estimate_height(markdown: str) -> int:
         elif line.startswith("|"):
             height += _ROW * (not line.startswith("| ---"))
         elif line.startswith("## "):
-            height += _RULE + _VERDICT * _count_lines(line, HEADING_WIDTH)
+            height += _RULE + _VERDICT * _count_lines(line, _VERDICT_WIDTH)
         elif line.startswith("### "):
             height += _TITLE
         else:
-            height += _ITEM * line.startswith("- ") + _LINE * _count_lines(line, _WIDTH)
+            is_item = line.startswith("- ")
+            lines = _count_lines(line, _WIDTH - _INDENT * is_item)
+            height += _ITEM * is_item + _LINE * lines
     return height
 
 
 def _count_lines(line: str, width: int) -> int:
-    return -(-(len(_MARKUP.sub("", line)) + line.count("`")) // width)
+    code = _CODE.findall(line)
+    text = _MARKUP.sub("", _CODE.sub("", line))
+    letters = _LETTER * _count_letters(text) + _CODE_LETTER * _count_letters("".join(code))
+    return math.ceil((letters + _PADDING * len(code)) / width)
+
+
+def _count_letters(text: str) -> int:
+    return len(text) + sum(each >= _IDEOGRAPHS for each in text)
 
 
 class Part(Struct, frozen=True, kw_only=True):
