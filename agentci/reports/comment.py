@@ -195,7 +195,8 @@ def _make_warnings(report: Report, unfolded: int) -> sections.Section:
 def _make_reasons(report: Report, *, joined: bool) -> sections.Section:
     reasons = sections.make_reasons_section(report)
     if reasons.total > MAX_REASONS:
-        return sections.fold_section(reasons, format_count(reasons.total, "more reason"))
+        folded = sections.fold_section(reasons, format_count(reasons.total, "more reason"))
+        return replace(folded, stays=True)
     return sections.make_reasons_section(report, joined=joined)
 
 

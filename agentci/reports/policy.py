@@ -94,7 +94,8 @@ def make_policy_sections(
     yield section
     if more:
         others = replace(section, title="", blocks=iter(more), total=len(more))
-        yield fold_section(others, format_count(len(more), "more policy change"))
+        folded = fold_section(others, format_count(len(more), "more policy change"))
+        yield replace(folded, stays=True)
 
 
 def _render_line(text: str, word: str = "") -> str:

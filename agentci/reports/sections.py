@@ -91,7 +91,8 @@ class Section(Struct, frozen=True, kw_only=True):
             room.
         end: Markdown after the blocks.
         summary: under which it is folded; empty if it is not.
-        stays: whether it is folded in its place where others are joined.
+        stays: whether it is folded in its place where others are joined, such as what no template
+            may leave out.
     """
 
     name: BlockName = "details"

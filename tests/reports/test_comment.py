@@ -302,7 +302,8 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
     assert len([*filter(None, shown.split("\n"))]) <= 30
     for part in (
         "**looser policy:** threshold 0: 1 → 0; threshold 1: 1 → 0",
-        " more policy changes",
+        "more policy changes</summary>",
+        "more reasons</summary>",
         f"### New failures: {sum(n % 12 < 4 for n in range(count))} cases",
         "**`order-",
         "removed",
