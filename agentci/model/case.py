@@ -1,7 +1,7 @@
 """Cases, a recorded run with what it is compared with, and where configs take runs from."""
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from msgspec import Meta, Struct, field
 
@@ -260,6 +260,11 @@ class ChangedText(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     after: str
 
 
+# The most serious first.
+ResultChange: TypeAlias = Literal["error", "empty", "other"]
+RESULT_CHANGES: Final[tuple[ResultChange, ...]] = get_args(ResultChange)
+
+
 class ChangedResult(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
@@ -268,10 +273,13 @@ class ChangedResult(
     tool: str
     before: Annotated[str, Meta(description="Part of the result with the first difference.")]
     after: Annotated[str, Meta(description="Likewise, of this run; empty for an empty result.")]
-    is_error: Annotated[
-        bool,
-        Meta(description="The call newly fails, returns what looks like an error, or nothing."),
-    ] = False
+    kind: Annotated[
+        ResultChange,
+        Meta(
+            description="The call newly fails, or its result newly looks like an error (`error`), "
+            "or newly has no content (`empty`), or is another one."
+        ),
+    ] = "other"
 
 
 class RunChanges(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

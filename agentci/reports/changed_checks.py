@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from agentci._util.text.format import format_count
 from agentci.gate.comparison import NEWLY_FAILING, NO_LONGER_EVALUATED, list_changes
+from agentci.model.case import ResultChange
 from agentci.model.gate import CheckChange
 from agentci.model.result import CheckResult, Report
 from agentci.reports.check_text import format_headline
@@ -26,6 +27,11 @@ LOST_TITLE: Final = NO_LONGER_EVALUATED.capitalize()
 LOWER_SCORE_TITLE: Final = "Lower score, still passing"
 MAX_LOWER_SCORES: Final = 5
 TOOL_FAILS: Final = "in which a tool newly fails"
+# By how a result changed, what the cases with it have in common: no check may see it.
+TOOL_CHANGES: Final[Mapping[ResultChange, str]] = {
+    "error": TOOL_FAILS,
+    "empty": "in which a tool newly returns nothing",
+}
 # Config, evaluator and case.
 CheckKey: TypeAlias = tuple[str, str, str]
 
@@ -234,7 +240,11 @@ def format_changes(report: Report, write: Callable[[str], str] = str) -> tuple[s
     changed = (
         f"{format_count(count, 'case')} with {what}" for what, count in counts.items() if count
     )
-    return (*format_changed_checks(report), *_format_failing_tools(report, write), *changed)
+    tools = (
+        f"{format_count(count, 'case')} {what} ({list_first_names(names, write)})"
+        for what, count, names in count_tool_changes(report)
+    )
+    return (*format_changed_checks(report), *tools, *changed)
 
 
 def format_changed_checks(report: Report) -> tuple[str, ...]:
@@ -249,14 +259,14 @@ def format_changed_checks(report: Report) -> tuple[str, ...]:
     )
 
 
-def _format_failing_tools(report: Report, write: Callable[[str], str]) -> Iterator[str]:
-    """Yield in how many cases a tool fails that did not in the baseline: no check may see it."""
+def count_tool_changes(report: Report) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    """Yield each of ``TOOL_CHANGES`` that cases have, their number, and the tools."""
     if report.comparison is None or report.comparison.no_baseline:
         return
-    found = [each.failing_tools for each in list_case_outcomes(report) if each.failing_tools]
-    if found:
-        tools = [*dict.fromkeys(chain(*found))]
-        yield f"{format_count(len(found), 'case')} {TOOL_FAILS} ({list_first_names(tools, write)})"
+    for kind, text in TOOL_CHANGES.items():
+        found = [tools for each in list_case_outcomes(report) if (tools := each.list_tools(kind))]
+        if found:
+            yield text, len(found), tuple(dict.fromkeys(chain(*found)))
 
 
 def format_change_line(
@@ -271,7 +281,7 @@ def format_change_line(
     """
     if report.comparison is None or report.comparison.no_baseline:
         return ""
-    worse = (f" {NEWLY_FAILING}", f" {NO_LONGER_EVALUATED}", TOOL_FAILS)
+    worse = (f" {NEWLY_FAILING}", f" {NO_LONGER_EVALUATED}", *TOOL_CHANGES.values())
     shown = [
         f"{bold}{each}{bold}" if any(name in each for name in worse) else each
         for each in format_changes(report, write)

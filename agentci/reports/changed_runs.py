@@ -1,6 +1,6 @@
 """Names the cases whose answers or tool results changed although no check fails by that."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -8,7 +8,7 @@ from msgspec import Struct
 from agentci._util.text import escape, truncate
 from agentci._util.text.change import ARROW
 from agentci._util.text.format import format_count
-from agentci.model.case import ChangedResult, ChangedText
+from agentci.model.case import RESULT_CHANGES, ChangedResult, ChangedText, ResultChange
 from agentci.model.result import Report
 from agentci.reports.changed_checks import find_changes
 from agentci.reports.groups_and_totals import list_first_names
@@ -95,36 +95,45 @@ def list_changed_runs(
         )
 
 
+# What the lines of the other kinds of changes begin with.
+_LABELS: Final[Mapping[ResultChange, str]] = {
+    "error": "tool newly fails",
+    "empty": "tool newly returns nothing",
+}
+
+
 def _list_failing(
     outcomes: Sequence[CaseOutcome],
     most: int,
     write_case: Callable[[str], str],
     write: Callable[[str], str],
 ) -> Iterator[ChangedRuns]:
-    """Yield the tools that newly fail, those with the same error together."""
-    groups: dict[tuple[str, str], list[tuple[str, ChangedResult]]] = {}
+    """Yield the tools that newly fail or return nothing, those with the same result together."""
+    groups: dict[tuple[str, str, str], list[tuple[str, ChangedResult]]] = {}
     for each in outcomes:
         for result in each.summary.changes.results if each.summary.changes else ():
-            if result.is_error:
-                groups.setdefault((result.tool, result.after), []).append((each.summary.id, result))
-    ranked = sorted(groups.values(), key=len, reverse=True)
+            if result.kind in _LABELS:
+                key = result.kind, result.tool, result.after
+                groups.setdefault(key, []).append((each.summary.id, result))
+
+    def name_cases(found: Iterable[tuple[str, ChangedResult]]) -> str:
+        cases = list(dict.fromkeys(case for case, _ in found))
+        return f"{format_count(len(cases), 'case')} ({list_first_names(cases, write_case)})"
+
+    ranked = sorted(
+        groups.values(), key=lambda group: (RESULT_CHANGES.index(group[0][1].kind), -len(group))
+    )
     for group in ranked[:most]:
-        [(_, first), *_] = group
-        cases = list(dict.fromkeys(case for case, _ in group))
-        what = f"returns {write(first.after)}"
-        names = f"{format_count(len(cases), 'case')} ({list_first_names(cases, write_case)})"
+        first = group[0][1]
         then = "" if first.before == first.after else f"; in the baseline {write(first.before)}"
-        yield ChangedRuns(
-            label="tool newly fails", head=f"{write(first.tool)} {what} in {names}{then}"
-        )
-    if more := ranked[most:]:
-        cases = list(dict.fromkeys(case for group in more for case, _ in group))
-        tools = list(dict.fromkeys(result.tool for group in more for _, result in group))
-        names = f"{format_count(len(cases), 'case')} ({list_first_names(cases, write_case)})"
-        yield ChangedRuns(
-            label="tool newly fails",
-            head=f"{list_first_names(tools, write)} with other errors in {names}",
-        )
+        returns = f"{write(first.tool)} returns {write(first.after)}"
+        head = f"{returns} in {name_cases(group)}{then}"
+        yield ChangedRuns(label=_LABELS[first.kind], head=head)
+    if more := [each for group in ranked[most:] for each in group]:
+        tools = list(dict.fromkeys(result.tool for _, result in more))
+        names = list_first_names(tools, write)
+        head = f"{names} with other results in {name_cases(more)}"
+        yield ChangedRuns(label=_LABELS[more[0][1].kind], head=head)
 
 
 def _count_passing(count: int) -> str:

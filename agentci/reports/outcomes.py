@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_duration, format_number
-from agentci.model.case import CaseSummary
+from agentci.model.case import CaseSummary, ResultChange
 from agentci.model.result import (
     CaseState,
     CheckResult,
@@ -93,15 +93,20 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     @property
     def failing_tools(self) -> tuple[str, ...]:
         """Names of the tools that fail, or return what looks like it, unlike in the baseline."""
+        return self.list_tools("error")
+
+    def list_tools(self, kind: ResultChange) -> tuple[str, ...]:
+        """List the names of the tools whose results changed in this way."""
         changes = self.summary.changes
         found = changes.results if changes else ()
-        return tuple(dict.fromkeys(each.tool for each in found if each.is_error))
+        return tuple(dict.fromkeys(each.tool for each in found if each.kind == kind))
 
     @property
     def has_other_results(self) -> bool:
-        """Whether tools return something else than in the baseline, and none newly fails."""
+        """Whether tools return something else than in the baseline, and not errors or nothing."""
         changes = self.summary.changes
-        return bool(changes and changes.results) and not self.failing_tools
+        first = changes.results[:1] if changes else ()
+        return any(each.kind == "other" for each in first)
 
     @property
     def problems(self) -> tuple[CheckResult, ...]:

@@ -10,7 +10,13 @@ from msgspec import UNSET, Struct, UnsetType
 from agentci._util.text import change, escape, json_text
 from agentci._util.text.truncate import short
 from agentci.evaluators.changed_facts import ChangedFacts, find_changed_facts
-from agentci.model.case import ChangedResult, ChangedText, RunChanges
+from agentci.model.case import (
+    RESULT_CHANGES,
+    ChangedResult,
+    ChangedText,
+    ResultChange,
+    RunChanges,
+)
 from agentci.model.result import ContentLevel
 from agentci.model.values import Json
 from agentci.recordings.printed_lines import describe_changed_lines, hide_volatile, show_difference
@@ -103,7 +109,7 @@ def find_run_changes(run: ComparedRun, before: ComparedRun, *, with_lines: bool)
         same = [each.answer for each in answers] == [each.answer for each in old]
         printed = describe_changed_lines(run.printed, before.printed, has_same_answers=same)
     found = [*_compare_results(run, before)] if before.level == "full" else []
-    found.sort(key=lambda each: not each.is_error)
+    found.sort(key=lambda each: RESULT_CHANGES.index(each.kind))
     return RunChanges(
         answer=answer,
         facts=facts,
@@ -167,7 +173,7 @@ def _compare_results(run: ComparedRun, before: ComparedRun) -> Iterator[ChangedR
         for call, index in _pair_calls(now.calls, then.calls):
             cut = f"calls[{index}].result" in then.cut
             found = _compare_result(call, then.calls[index], is_cut=cut)
-            if found and not (found.is_error and _has_failed_as_often(call, now, then)):
+            if found and not (found.kind == "error" and _has_failed_as_often(call, now, then)):
                 yield found
 
 
@@ -220,19 +226,17 @@ def _compare_result(call: _Call, before: _Call, *, is_cut: bool) -> ChangedResul
     """Compare two results of a call; None if they are equal but for ids and times, or unknown."""
     if call.result == before.result and call.error == before.error:
         return None
-    now, then = (None if each.result is UNSET else each.result for each in (call, before))
-    if call.result is UNSET or before.result is UNSET:
-        is_error = bool(call.error) and before.error is False
-        return _make_change(call, now, then, is_error=True) if is_error else None
+    now, then = ("" if each.result is UNSET else each.result for each in (call, before))
     if is_cut:
         now = _write(now)[: len(_write(then))]
-    failed, had_failed = map(_has_failed, (call, before))
-    is_empty = is_empty_result(now) and not is_empty_result(then)
-    if now == then:
-        is_error = bool(call.error) and before.error is False
-        return _make_change(call, now, then, is_error=True) if is_error else None
-    if (failed or is_empty) and not had_failed:
-        return _make_change(call, now, then, is_error=True)
+    # A status that the baseline lacks is no change.
+    newly_failed = bool(call.error) and before.error is False
+    if now == then or UNSET in (call.result, before.result):
+        return _make_change(call, now, then, "error") if newly_failed else None
+    if _has_failed(call) and not _has_failed(before):
+        return _make_change(call, now, then, "error")
+    if is_empty_result(now) and not is_empty_result(then) and not _has_failed(before):
+        return _make_change(call, now, then, "empty")
     return _find_other(call.name, parse_result(now), parse_result(then))
 
 
@@ -245,10 +249,10 @@ def shows_failure(result: Any, *flags: bool | None) -> bool:
     return any(flags) or (result is not UNSET and looks_like_error(result))
 
 
-def _make_change(call: _Call, now: Json, then: Json, *, is_error: bool) -> ChangedResult:
+def _make_change(call: _Call, now: Json, then: Json, kind: ResultChange) -> ChangedResult:
     texts = (short(" ".join(_write(each).split()), MAX_SHOWN) for each in (then, now))
     before, after = map(escape.flatten_line, texts)
-    return ChangedResult(tool=call.name, before=before, after=after, is_error=is_error)
+    return ChangedResult(tool=call.name, before=before, after=after, kind=kind)
 
 
 def _find_other(tool: str, now: Json, then: Json) -> ChangedResult | None:

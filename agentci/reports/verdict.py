@@ -18,7 +18,7 @@ from agentci.model.requests import CHANGED_FACTS
 from agentci.model.result import Report
 from agentci.model.trace import PRINTED_KEY, concerns_reviewers
 from agentci.model.values import IdentityKey
-from agentci.reports.changed_checks import TOOL_FAILS, find_changes, make_check_key
+from agentci.reports.changed_checks import count_tool_changes, find_changes, make_check_key
 from agentci.reports.groups_and_totals import (
     case_key,
     filter_by_status,
@@ -125,11 +125,9 @@ def _find_errors(report: Report) -> Iterator[str]:
         yield format_count(count, "errored check")
 
 
-def _find_failing_tools(report: Report) -> Iterator[str]:
-    if report.comparison is None or report.comparison.no_baseline:
-        return
-    if count := sum(bool(each.failing_tools) for each in list_case_outcomes(report)):
-        yield f"{format_count(count, 'case')} {TOOL_FAILS}"
+def _find_changed_tools(report: Report) -> Iterator[str]:
+    for what, count, _ in count_tool_changes(report):
+        yield f"{format_count(count, 'case')} {what}"
 
 
 def _find_possible_errors(report: Report) -> Iterator[str]:
@@ -192,7 +190,7 @@ _FINDERS: Final[tuple[Callable[[Report], Iterator[str]], ...]] = (
     _find_policy_changes,
     _find_advisory,
     _find_errors,
-    _find_failing_tools,
+    _find_changed_tools,
     _find_possible_errors,
     _find_other_facts,
     _find_run_warnings,

@@ -13,7 +13,14 @@ from jsonschema import Draft202012Validator
 from lxml import etree, html
 
 from agentci.cli.publish import make_outputs, render_outputs
-from agentci.model.case import Case, ChangedResult, ChangedText, EvalCase, RunChanges
+from agentci.model.case import (
+    RESULT_CHANGES,
+    Case,
+    ChangedResult,
+    ChangedText,
+    EvalCase,
+    RunChanges,
+)
 from agentci.model.gate import Gate, GatePolicy, GateThresholds, PolicyChange, PolicyComparison
 from agentci.model.requests import EvaluatorIdentity, Judgement
 from agentci.model.result import CheckResult, Decision, Report, Shard, ShardInfo, Totals
@@ -83,7 +90,9 @@ TRACES = values(
 )  # fmt: skip
 EVAL_CASES = values(EvalCase, id=TEXT, turns=st.just(()), place=PLACES)
 CHANGED_TEXTS = values(ChangedText, before=TEXT, after=TEXT)
-CHANGED_RESULTS = values(ChangedResult, tool=TEXT, before=TEXT, after=TEXT, is_error=st.booleans())
+CHANGED_RESULTS = values(
+    ChangedResult, tool=TEXT, before=TEXT, after=TEXT, kind=st.sampled_from(RESULT_CHANGES)
+)
 RUN_CHANGES = values(
     RunChanges, answer=st.none() | CHANGED_TEXTS, facts=TEXT, printed=TEXT,
     results=st.lists(CHANGED_RESULTS, max_size=2).map(tuple),

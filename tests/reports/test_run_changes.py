@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentci._util.text.secrets import Redactor
-from agentci.model.case import ChangedResult, ChangedText, RunChanges
+from agentci.model.case import ChangedResult, ChangedText, ResultChange, RunChanges
 from agentci.model.gate import Comparison
 from agentci.model.result import (
     BaselineCheck,
@@ -44,18 +44,18 @@ def _compare_results(now: Json, before: Json) -> list[ChangedResult]:
 
 
 @pytest.mark.parametrize(
-    ("now", "before", "after", "then"),
+    ("now", "before", "kind", "after", "then"),
     [
-        ({"error": "x"}, {"id": 7}, '{"error": "x"}', '{"id": 7}'),
-        ("Error: no stock", "3 pieces", "Error: no stock", "3 pieces"),
-        ("", "3\npieces", "", "3 pieces"),
-        (None, [1], "null", "[1]"),
+        ({"error": "x"}, {"id": 7}, "error", '{"error": "x"}', '{"id": 7}'),
+        ("Error: no stock", "3 pieces", "error", "Error: no stock", "3 pieces"),
+        ("", "3\npieces", "empty", "", "3 pieces"),
+        (None, [1], "empty", "null", "[1]"),
     ],
 )
-def test_result_that_newly_looks_like_an_error_is_one(
-    now: Json, before: Json, after: str, then: str
+def test_result_that_newly_looks_like_an_error_or_is_empty_is_told_apart(
+    now: Json, before: Json, kind: ResultChange, after: str, then: str
 ) -> None:
-    expected = ChangedResult(tool="find", before=then, after=after, is_error=True)
+    expected = ChangedResult(tool="find", before=then, after=after, kind=kind)
     assert _compare_results(now, before) == [expected]
 
 
@@ -75,7 +75,7 @@ def test_other_result_is_shown_where_it_differs(
     now: Json, before: Json, after: str, then: str
 ) -> None:
     [found] = _compare_results(now, before)
-    assert not found.is_error
+    assert found.kind == "other"
     assert (found.after[: len(after)], found.before[: len(then)]) == (after, then)
 
 
@@ -106,7 +106,7 @@ def test_result_that_was_not_recorded_is_not_compared() -> None:
     for pair in ((_run(unknown), _run(_call())), (_run(_call()), _run(unknown))):
         assert _compare(*pair) == RunChanges()
     [found] = _compare(_run(replace(unknown, error=True)), _run(_call(error=False))).results
-    assert (found.is_error, found.before) == (True, "x")
+    assert (found.kind, found.before, found.after) == ("error", "x", "")
 
 
 def test_calls_are_paired_by_their_arguments() -> None:
@@ -125,7 +125,7 @@ def test_results_of_sub_agents_are_compared() -> None:
         for result in ("Error: x", "y")
     )
     [found] = _compare(now, before).results
-    assert found.is_error
+    assert found.kind == "error"
 
 
 def test_errors_come_first_and_others_are_counted() -> None:
@@ -133,7 +133,7 @@ def test_errors_come_first_and_others_are_counted() -> None:
     now = [replace(each, result=f"b {each.arguments}") for each in calls]
     now[-1] = replace(now[-1], result={"error": "x"})
     found = _compare(_run(*now), _run(*calls))
-    assert [each.is_error for each in found.results] == [True, *[False] * (MAX_RESULTS - 1)]
+    assert [each.kind for each in found.results] == ["error", *["other"] * (MAX_RESULTS - 1)]
     assert found.more_results == 2
 
 
@@ -214,7 +214,7 @@ def test_number_of_lines_is_limited_and_the_rest_counted() -> None:
     assert lines == [
         "tool newly fails: t0 returns Error: e0 in 2 cases (c0, c7); in the baseline fine []",
         "tool newly fails: t1 returns Error: e1 in 1 case (c1); in the baseline fine []",
-        "tool newly fails: t2, t3 with other errors in 2 cases (c2, c3) []",
+        "tool newly fails: t2, t3 with other results in 2 cases (c2, c3) []",
         "changed answers: 3 passing cases ['c4: old → new 0', 'c5: old → new 1', '… and 1 more']",
     ]
 
