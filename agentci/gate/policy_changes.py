@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 
 from agentci._util.text import truncate
+from agentci._util.text.change import ArgumentChange
 from agentci._util.text.format import (
     format_count,
     format_distinct,
@@ -61,6 +62,9 @@ RECORDED_RUNS: Final = "recorded runs"
 FAIL_ON: Final = "fail-on"
 MAX_NAMES: Final = 100
 MAX_SHOWN: Final = 5
+# Edited eval cases whose values are shown, and values of each.
+MAX_EDITS: Final = 3
+MAX_VALUES: Final = 2
 
 T = TypeVar("T")
 Value: TypeAlias = str | float | tuple[str, ...] | None
@@ -222,9 +226,11 @@ def add_fail_on(
 def describe_change(change: PolicyChange) -> str:
     """Describe a change in one line: ``threshold of tone: 0.8 → 0.5 (2 cases: a, b)``."""
     names = ", ".join(truncate.truncate_list(change.names, MAX_SHOWN))
+    effect = change.effect and f"; {change.effect}"
     if not change.before:
-        return f"{change.subject} {change.after}{names and f': {names}'}"
-    return f"{change.subject}: {change.before} → {change.after}{names and f' ({names})'}"
+        return f"{change.subject} {change.after}{names and f': {names}'}{effect}"
+    shown = f"{change.subject}: {change.before} → {change.after}"
+    return f"{shown}{names and f' ({names})'}{effect}"
 
 
 def describe_unknown_base(comparison: PolicyComparison) -> str:
@@ -319,7 +325,11 @@ def _compare_inputs(base: Gate, head: Gate) -> Iterator[PolicyChange]:
 
 def _list_policy_changes(base: Gate, head: Gate) -> Iterator[PolicyChange]:
     for name, own, other in _compare_policies(base, head):
-        yield _make_change(base, Difference("loosened", f"gate.{name}", own, other))
+        found = Difference("loosened", f"gate.{name}", own, other)
+        if name == "min_pass_rate":
+            value = base.policy.overall.min_pass_rate
+            found = replace(found, key="min_pass_rate", value=value)
+        yield _make_change(base, found)
 
 
 def _make_change(gate: Gate, difference: Difference, names: Sequence[str] = ()) -> PolicyChange:
@@ -606,10 +616,34 @@ def _compare_cases_and_runs(base: Gate, head: Gate) -> Iterator[PolicyChange]:
     for kind, after, cases in kinds:
         if cases:
             subject = format_count(len(cases), "eval case")
-            yield _make_change(base, Difference(kind, subject, "", after, "eval_cases"), cases)
+            found = _make_change(base, Difference(kind, subject, "", after, "eval_cases"), cases)
+            edits = _describe_edits(base, head, cases) if kind == "edited" else ""
+            yield replace(found, effect=edits)
     before, now = base.recorded_runs, head.recorded_runs
     if before and now is not None and before - now > len({*removed} - {*base.uncovered}):
         yield _make_change(base, Difference("removed", RECORDED_RUNS, f"{before:,}", f"{now:,}"))
+
+
+def _describe_edits(base: Gate, head: Gate, cases: Sequence[str]) -> str:
+    """Describe the values that changed in the first edited cases, as far as they are known."""
+    found: list[str] = []
+    for case in cases:
+        before, after = (dict(each.case_values.get(case, {})) for each in (base, head))
+        changes = [str(each) for each in _list_value_changes(before, after)]
+        if before and changes:
+            name = f"{case}: " if len(cases) > 1 else ""
+            found.append(name + ", ".join(truncate.truncate_list(changes, MAX_VALUES)))
+    return "; ".join(truncate.truncate_list(found, MAX_EDITS))
+
+
+def _list_value_changes(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[ArgumentChange]:
+    """Yield the texts that differ, by their keys."""
+    for key in {**before, **after}:
+        values = before.get(key, NOT_SET), after.get(key, NOT_SET)
+        if values[0] != values[1]:
+            yield ArgumentChange(key, *values)
 
 
 def _match_eval_cases(base: Gate, head: Gate) -> tuple[list[str], list[str]]:

@@ -32,7 +32,9 @@ MAX_USD: Final = "max_usd"
 # An edited definition or expectation may be looser or stricter.
 PolicyChangeKind: TypeAlias = Literal["loosened", "removed", "edited"]
 # What of it reports look up in the results; empty for others.
-PolicyKey: TypeAlias = Literal["", "threshold", "maximum", "required", "eval_cases"]
+PolicyKey: TypeAlias = Literal[
+    "", "threshold", "maximum", "required", "min_pass_rate", "eval_cases"
+]
 
 
 class Comparability(Struct, frozen=True):
@@ -133,6 +135,8 @@ class PolicyChange(Struct, frozen=True, kw_only=True):
         fails: whether it fails the gate.
         key, evaluator: the setting and the evaluator, where the results show what it hides.
         value: of a threshold, the base's as a number.
+        effect: what changed in eval cases; of other changes, what the results of the run show,
+            which reports add.
     """
 
     config: str
@@ -145,6 +149,7 @@ class PolicyChange(Struct, frozen=True, kw_only=True):
     key: PolicyKey = ""
     evaluator: str = ""
     value: float | None = None
+    effect: str = ""
 
 
 class PolicyComparison(Struct, frozen=True, kw_only=True):
@@ -458,6 +463,8 @@ class Gate(Struct, frozen=True, kw_only=True):
         trials: how often each case is run, and how the scores are combined, as text; empty for a
             single run.
         inputs: other keys of the config that say what is read, and how, as text.
+        case_values: of eval cases and dataset rows by id, their values as short texts by key, as
+            far as there is room.
     """
 
     config: str
@@ -473,3 +480,4 @@ class Gate(Struct, frozen=True, kw_only=True):
     case_names: Mapping[str, str] = field(default_factory=dict)
     trials: str = ""
     inputs: Mapping[str, str] = field(default_factory=dict)
+    case_values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -31,6 +31,7 @@ from agentci.reports.page_height import (
     measure,
 )
 from agentci.reports.policy import list_policy_lines, make_policy_sections
+from agentci.reports.policy_effects import explain_policy
 
 # A character takes at least one byte. The rest is room for the marker that the poster adds.
 MAX_BYTES = workflow_commands.COMMENT_CHARACTERS - 4 * 1024
@@ -146,7 +147,7 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
         make=lambda level: [sections.make_changed_runs_section(report, report_url, level + 1)],
         most=sections.MAX_UNFOLDED - 1,
     )
-    if (policy := report.policy) is not None:
+    if (policy := explain_policy(report)) is not None:
         lines = len([*list_policy_lines(policy)])
         yield Part(
             make=lambda level: make_policy_sections(

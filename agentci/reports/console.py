@@ -50,6 +50,7 @@ from agentci.reports.outcomes import (
     summarize_repeats,
 )
 from agentci.reports.policy import POLICY_TITLE, list_policy_lines
+from agentci.reports.policy_effects import explain_policy
 from agentci.reports.problems import render_problems
 from agentci.reports.tool_calls import format_diff
 from agentci.reports.verdict import format_conclusion, list_reasons, list_verdict_warnings
@@ -162,9 +163,9 @@ def _sections(
     yield LOST_TITLE, _list_lost(causes, colour=colour)
     yield "Changed since the baseline", _list_changed_runs(report)
     yield "Evaluators", _render_table(group_by_evaluator(report.results), several=several)
-    if report.policy is not None:
-        policy = truncate.truncate_list([*list_policy_lines(report.policy)], MAX_ITEMS)
-        yield _choose_policy_title(report.policy), map(_line, policy)
+    if (policy := explain_policy(report)) is not None:
+        lines = truncate.truncate_list([*list_policy_lines(policy)], MAX_ITEMS)
+        yield _choose_policy_title(policy), map(_line, lines)
     yield LOWER_SCORE_TITLE, _list_lower_scores(report)
     yield (
         "Comparison with the baseline",

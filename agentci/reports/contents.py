@@ -213,7 +213,13 @@ def limit_contents(
     report = replace(report, content_limit=limit, results=_add_changes(report, limit))
     if limit == "none":
         results = tuple(map(_drop_texts, report.results))
-        return replace(report, results=results, evaluator_calls=EvaluatorCalls())
+        gates = tuple(replace(each, case_values={}) for each in report.gates)
+        policy = report.policy
+        if policy is not None:
+            changes = (replace(each, effect="") for each in policy.loosened)
+            policy = replace(policy, loosened=tuple(changes))
+        without = EvaluatorCalls()
+        return replace(report, results=results, gates=gates, policy=policy, evaluator_calls=without)
     return _select_contents(report, max_bytes) if limit == "budget" else report
 
 

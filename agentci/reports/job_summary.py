@@ -31,6 +31,7 @@ from agentci.reports.failures import Cause
 from agentci.reports.groups_and_totals import format_mean_score, format_pass_rate
 from agentci.reports.outcomes import summarize_repeats
 from agentci.reports.policy import make_policy_sections
+from agentci.reports.policy_effects import explain_policy
 from agentci.reports.tool_calls import TurnCalls, find_unmatched_turns
 
 # A single bar adds nothing to its number; more than 30 are too thin to tell apart.
@@ -258,8 +259,8 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     """Yield the sections below the verdict: those of the comment, then every check."""
     several = groups_and_totals.has_several_configs(report.results)
     yield sections.make_reasons_section(report)
-    if report.policy is not None:
-        yield from make_policy_sections(report.policy)
+    if (policy := explain_policy(report)) is not None:
+        yield from make_policy_sections(policy)
 
     def render_details(cause: Cause) -> str:
         return "".join(render_failed_check(each.result) for each in cause.checks)

@@ -35,6 +35,7 @@ from agentci.reports.outcomes import (
     mean_flip_rate,
     summarize_metrics,
 )
+from agentci.reports.policy_effects import explain_policy
 from agentci.version import __version__
 
 SCHEMA_VERSION = 1
@@ -78,7 +79,7 @@ class JsonReport(Struct, frozen=True, kw_only=True):
             "gates": _format_array(report.gates),
             "judges": _format_array(map(_spending, report.spending)),
             "comparison": [dumps(report.comparison)],
-            "policy": [dumps(report.policy)],
+            "policy": [dumps(explain_policy(report))],
             "shard": [dumps(None if report.shard_info is None else _shard(report.shard_info))],
         }
         before = "{"

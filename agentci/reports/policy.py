@@ -35,7 +35,8 @@ def list_columns(policy: PolicyComparison) -> tuple[str, ...]:
 def format_cells(change: PolicyChange, policy: PolicyComparison) -> tuple[str, ...]:
     """Format the table cells of a change, in the order of ``list_columns``."""
     names = ", ".join(truncate.truncate_list(change.names, MAX_SHOWN))
-    cells = (f"{change.subject}{names and f': {names}'}", change.before, change.after)
+    after = "; ".join(filter(None, (change.after, change.effect)))
+    cells = (f"{change.subject}{names and f': {names}'}", change.before, after)
     return (format_path(change.config), *cells) if _has_several_configs(policy) else cells
 
 

@@ -488,6 +488,10 @@ class GateJson(_Json, kw_only=True):
     inputs: Annotated[
         Mapping[str, str], _about("Other keys that say what is read, such as `group_by`.")
     ] = {}
+    case_values: Annotated[
+        Mapping[str, Mapping[str, str]],
+        _about("By eval case, its values by key, shortened, up to 256 KiB; empty without content."),
+    ] = {}
 
 
 class PolicyChangeJson(_Json):
@@ -507,6 +511,9 @@ class PolicyChangeJson(_Json):
     key: Annotated[PolicyKey, _about("The setting, where results show what its change hides.")] = ""
     evaluator: Annotated[str, _about("That has it; empty without a `key`.")] = ""
     value: Annotated[float | None, _about("The threshold in the base commit.")] = None
+    effect: Annotated[
+        str, _about("What changed in eval cases, or the checks that pass or count only by it.")
+    ] = ""
 
 
 class PolicyJson(_Json):

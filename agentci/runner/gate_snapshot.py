@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from agentci._util.text import json_text, truncate
+from agentci._util.text.change import list_leaves
 from agentci._util.text.format import format_count
 from agentci._util.workspace import Workspace
 from agentci.config.suite import EvalFileCase, Suite
@@ -167,6 +168,10 @@ _UNLISTED_FIELDS: Final = (_NOT_AFFECTING_SCORES - {"required"}) | {
     "by_case",  # what checks of eval cases look for, which belongs to the eval cases
     "embedding_model",  # a setting of judges; evaluators that compare embeddings use `model`
 }
+# Characters of the values of all cases.
+MAX_CASE_VALUES: Final = 256 * 1024
+MAX_CASE_VALUE: Final = 300
+_CASE_FIELDS: Final = ("criteria", "input_messages", "expected_messages")
 # Expected turns of a conversation, which belong to its case.
 CONVERSATION_FIELD: Final = "conversation"
 
@@ -205,6 +210,7 @@ def make_gate(
         case_names=_describe_case_names(suite.run_sources),
         trials="" if trials is None else f"{trials.strategy} of {trials.count}",
         inputs=dict(_describe_inputs(suite, root)),
+        case_values=dict(_describe_cases(suite, eval_set, dataset, root)),
     )
 
 
@@ -220,8 +226,7 @@ def _describe_inputs(suite: Suite, root: Path) -> Iterator[tuple[str, str]]:
     }
     for key, value in found.items():
         if value:
-            facts = _drop_class_names(_list_facts(value, f"{root}"))
-            yield key, _shorten_value(facts if isinstance(facts, str) else json_text.dumps(facts))
+            yield key, _shorten_value(_write(_drop_class_names(_list_facts(value, f"{root}"))))
 
 
 def _describe_selection(sources: Sequence[RunSource]) -> Mapping[str, str]:
@@ -383,6 +388,46 @@ def _digest_cases(
         yield each.eval_case.id, _digest([asked, conversation], root)
 
 
+def _describe_cases(
+    suite: Suite, eval_set: EvalSet | None, dataset: Dataset | None, root: Path
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the values of each eval case or dataset row, until there are too many."""
+    left = MAX_CASE_VALUES
+    for case_id, value in _list_cases(suite, eval_set, dataset):
+        leaves = list_leaves(_drop_class_names(_list_facts(value, f"{root}")), "")
+        values = {
+            path: _shorten_value(_write(each), MAX_CASE_VALUE)
+            for path, each in leaves
+            if each not in (None, "", [], {})
+        }
+        left -= len(case_id) + sum(len(path) + len(text) for path, text in values.items())
+        if left < 0:
+            return
+        yield case_id, values
+
+
+def _list_cases(
+    suite: Suite, eval_set: EvalSet | None, dataset: Dataset | None
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what cases ask and expect, by the names that reports use."""
+    for case in () if eval_set is None else eval_set.cases:
+        turns = [
+            {
+                "question": turn.user_text,
+                "answer": "\n".join(turn.answer_parts),
+                "calls": [{"tool": call.name, "arguments": call.args} for call in turn.tool_calls],
+            }
+            for turn in case.turns
+        ]
+        whole: Mapping[str, Any] = turns[0] if len(turns) == 1 else {"turns": turns}
+        yield case.id, {**whole, "rubrics": case.rubrics, "checks": case.own_checks}
+    for row in () if dataset is None else dataset.rows:
+        yield row.id, {"query": row.query, **row.input_columns}
+    for each in suite.eval_cases or ():
+        asked = each.eval_case
+        yield asked.id, {name: getattr(asked, name) for name in _CASE_FIELDS}
+
+
 def _digest(value: object, root: Path) -> str:
     return _digest_facts(_list_facts(value, f"{root}"))
 
@@ -399,13 +444,17 @@ def _list_values(facts: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str,
             if key and is_setting:
                 yield from _list_values(value, path if not path and key in _PARTS else (*path, key))
     elif facts is not None and facts not in ("", []):
-        text = facts if isinstance(facts, str) else json_text.dumps(_drop_class_names(facts))
+        text = _write(_drop_class_names(facts))
         yield ".".join(path).removeprefix(f"{_IDENTITY}."), _shorten_value(text)
 
 
-def _shorten_value(text: str) -> str:
+def _write(facts: Json) -> str:
+    return facts if isinstance(facts, str) else json_text.dumps(facts)
+
+
+def _shorten_value(text: str, limit: int = MAX_VALUE) -> str:
     """Shorten a text so that any two differ in what is left."""
-    shown = truncate.short(" ".join(text.split()), MAX_VALUE)
+    shown = truncate.short(" ".join(text.split()), limit)
     if shown == text:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:SHOWN_DIGITS]

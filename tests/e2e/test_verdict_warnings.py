@@ -166,3 +166,61 @@ def test_further_traces_are_not_listed(project: Path) -> None:
     shutil.copytree(project / "recordings", project / "more")
     edit(project / "eval_config.yaml", ("eval_set: ", "  - more/*.json\neval_set: "))
     assert " → " not in run(project).out.partition("Comparison")[0]
+
+
+def assert_shown(project: Path, ran: Ran, text: str) -> None:
+    """Assert that terminal, comment, summary, page and results show what a change does."""
+    folder = project / "agentci-results"
+    assert text in ran.out
+    for name in ("comment.md", "summary.md"):
+        assert text in (folder / name).read_text().replace("\\", "")
+    for name in ("report.html", "results.json"):
+        assert text.rpartition("; ")[2] in (folder / name).read_text()
+
+
+def test_checks_that_pass_only_by_a_lower_threshold_are_named(project: Path) -> None:
+    answer = "Your desk lamp is out for delivery and should arrive today by 18:00."
+    shorter = (answer, "Your lamp is out for delivery soon, my dear.")
+    edit(project / "recordings/where_is_my_parcel.json", shorter)
+    edit(project / "eval_config.yaml", ("threshold: 0.6", "threshold: 0.5"))
+    ran = run(project)
+    assert ran.code == 0
+    assert_shown(project, ran, "0.5; 1 check passes only because of it: where_is_my_parcel")
+
+
+def test_lower_threshold_without_effect_names_no_check(project: Path) -> None:
+    edit(project / "eval_config.yaml", ("threshold: 0.6", "threshold: 0.5"))
+    assert "threshold of response_match_score: 0.6 → 0.5\n" in run(project).out
+
+
+def test_checks_that_do_not_count_any_more_are_named(project: Path) -> None:
+    required = ("    threshold: 0.6", "    threshold: 0.999\n    required: false")
+    edit(project / "eval_config.yaml", required)
+    ran = run(project)
+    shown = "advisory; 4 checks do not pass, and do not count because of it: opened_headphones, "
+    assert_shown(project, ran, f"{shown}where_is_my_parcel, broken_kettle, cancel_before_shipping")
+
+
+def test_failed_checks_that_a_lower_pass_rate_allows_are_named(project: Path) -> None:
+    edit(project / "recordings/where_is_my_parcel.json", ("track_parcel", "trace_parcel"))
+    edit(project / "eval_config.yaml", ("evaluators:", "gate: {min_pass_rate: 0.5}\nevaluators:"))
+    shown = "0.5; 1 check failed, too many for the base's pass rate: where_is_my_parcel"
+    assert_shown(project, run(project), shown)
+
+
+def test_values_of_edited_eval_cases_are_shown(project: Path) -> None:
+    edit(project / "eval_set.json", ("today by 18:00", "today before 18:00"))
+    shown = "where_is_my_parcel; answer …arrive today by 18:00. → …arrive today before 18:00."
+    assert shown in run(project).out
+    edit(project / "eval_set.json", ("within 30 days", "within 30 weeks"))
+    ran = run(project)
+    assert "edited: where_is_my_parcel, opened_headphones; where_is_my_parcel: answer " in ran.out
+    assert_shown(project, ran, "; opened_headphones: answer ")
+
+
+def test_report_without_content_has_no_values_of_eval_cases(project: Path) -> None:
+    edit(project / "eval_set.json", ("today by 18:00", "today before 18:00"))
+    ran = run(project, "--content", "none")
+    assert "1 eval case edited: where_is_my_parcel\n" in ran.out
+    [change] = ran.results["policy"]["loosened"]
+    assert (change["effect"], ran.results["gates"][0]["case_values"]) == ("", {})

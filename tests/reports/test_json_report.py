@@ -179,6 +179,8 @@ def test_gates_include_all_thresholds() -> None:
             "selection": {},
             "case_names": {},
             "trials": "",
+            "inputs": {},
+            "case_values": {},
         }
     ]
 

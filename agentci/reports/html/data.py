@@ -54,6 +54,7 @@ from agentci.reports.outcomes import (
     summarize_repeats,
 )
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
+from agentci.reports.policy_effects import explain_policy
 from agentci.reports.verdict import format_conclusion, list_reasons, list_verdict_warnings
 
 
@@ -607,7 +608,7 @@ def _describe_lost(lost: Sequence[LostChecks], comparison: Comparison | None) ->
 
 
 def _describe_policy(report: Report) -> JsonObject:
-    policy = report.policy
+    policy = explain_policy(report)
     if policy is None:
         return {}
     remarks = list(list_policy_remarks(policy))

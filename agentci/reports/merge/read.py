@@ -36,6 +36,7 @@ from agentci.model.result import (
 )
 from agentci.model.values import Place, Problem, replace
 from agentci.reports import results_schema
+from agentci.reports.policy_effects import drop_effects
 from agentci.reports.run_content import ChunkWriter, encode_content, excerpt_turn, restore_baseline
 from agentci.version import __version__
 
@@ -212,7 +213,7 @@ class ReportParts:
             shard_info=None if read.shard is None else _shard_info(read.shard),
             spending=tuple(map(_spending, read.judges)),
             comparison=convert(read.comparison, Comparison | None, from_attributes=True),
-            policy=convert(read.policy, PolicyComparison | None, from_attributes=True),
+            policy=_policy(read.policy),
             commit=read.commit or "",
             run=RunInfo(url=read.run.url, branch=read.run.branch),
             baseline=self._baseline,
@@ -331,6 +332,12 @@ def _spending(read: results_schema.SpendingJson) -> JudgeSpending:
 
 def _cost(read: results_schema.CostJson) -> ModelCost:
     return ModelCost(calls=read.calls, tokens=read.tokens, usd=read.usd or 0.0)
+
+
+def _policy(read: results_schema.PolicyJson | None) -> PolicyComparison | None:
+    """Convert without the effects that reports compute, as those of shards differ."""
+    policy = convert(read, PolicyComparison | None, from_attributes=True)
+    return None if policy is None else drop_effects(policy)
 
 
 def _shard_info(read: results_schema.ShardJson) -> ShardInfo:
