@@ -11,6 +11,8 @@ from agentci.model.trace import OTHER_OUTPUT
 
 # Stands for a text of the model in what a command printed.
 ANSWER_MARK: Final = "{answer}"
+# The same in messages.
+_SHOWN_ANSWER: Final = "(model's answer)"
 MAX_SHOWN: Final = 80
 # Of the words before a difference.
 MAX_COMMON: Final = 20
@@ -63,7 +65,8 @@ def describe_changed_lines(printed: str, before: str, *, has_same_answers: bool)
     """
     if not has_same_answers and not all(ANSWER_MARK in each for each in (printed, before)):
         return ""
-    return _describe_other_lines(printed.splitlines(), before.splitlines(), _IN_BASELINE)
+    new, old = (each.replace(ANSWER_MARK, _SHOWN_ANSWER).splitlines() for each in (printed, before))
+    return _describe_other_lines(new, old, _IN_BASELINE)
 
 
 def _describe_other_lines(

@@ -332,7 +332,12 @@ def test_texts_of_the_model_are_hidden_in_what_a_command_printed(printed: str, h
 @pytest.mark.parametrize(
     ("printed", "before", "same", "other"),
     [
-        ("False: {answer}", "{answer}", False, "`False: {answer}`, and `{answer}` in the baseline"),
+        (
+            "False: {answer}",
+            "{answer}",
+            False,
+            "`False: (model's answer)`, and `(model's answer)` in the baseline",
+        ),
         ("{answer}\nBook!", "{answer}", False, "`Book!`, and nothing in its place in the baseline"),
         ("{answer}", "{answer}\nBye", True, "`Bye` in the baseline, and does not any more"),
         ("{answer}\nTook 2.5 s", "Took 1.5 s\n{answer}", False, ""),
@@ -369,7 +374,7 @@ def test_new_recording_does_not_hide_what_the_command_prints_now(
     baseline = "base/results.json" if named else "base"
     change_agent(root, "f'It is false that: {text}'")
     ran = record_and_run(baseline)
-    printed = "`It is false that: {answer}`, and `Answer: {answer}` in the baseline"
+    printed = "`It is false that: (model's answer)`, and `Answer: (model's answer)` in the baseline"
     warning = f"the command printed {printed}"
     comment = (root / "agentci-results/comment.md").read_text().replace("\\", "")
     assert (ran.code, warning in " ".join(ran.out.split()), warning in comment) == (0, True, True)
