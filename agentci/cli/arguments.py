@@ -37,6 +37,7 @@ _ARGUMENT_ERROR: Final = re.compile(r"argument (\S+): (.*)", re.DOTALL)
 _INVALID_CHOICE: Final = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 _NO_VALUE: Final = "expected one argument"
 MAX_NAMED_CHOICES: Final = 5
+_FILE_SUFFIX: Final = re.compile("[-_]?files?$")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -84,11 +85,18 @@ def _explain_unknown(
     hint = f"try `agentci {command} --help`"
     if name in ("--config", "-c") and "traces" in options:
         hint = CONFIG_HINT
-    elif meant := suggest_name(name, _list_options(parser, words)):
+    elif meant := _suggest_option(name, _list_options(parser, words)):
         hint = meant
     elif command == "record" and "--" not in words:
         hint = COMMAND_HINT
     return f"unknown option `{name}`; {hint}"
+
+
+def _suggest_option(name: str, known: Sequence[str]) -> str | None:
+    """Suggest the option that is probably meant: for ``--case-file`` one for files, ``--cases``."""
+    stem = _FILE_SUFFIX.sub("", name)
+    plural = f"{stem}s"
+    return suggest_name(plural if stem != name and plural in known else name, known)
 
 
 def _list_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:

@@ -52,6 +52,8 @@ def test_plan_accepts_all_run_options(tmp_path: Path) -> None:
         (["record", "--output", "x", "--", "true"], "did you mean '--out'?"),
         (["record", "--output=x", "--", "true"], "did you mean '--out'?"),
         (["record", "--job", "2", "--", "true"], "did you mean '--jobs'?"),
+        (["record", "--case-file", "c.yaml", "--", "true"], "did you mean '--cases'?"),
+        (["run", "--eval-set-file=c.yaml"], "did you mean '--eval-set'?"),
         (["record", "agent", "--foo"], "write `--` before the command"),
         (["record", "-o", "x", "--", "true", "--foo"], "try `agentci record --help`"),
         (["evaluator", "fetch", "x", "--barnch=y"], "did you mean '--branch'?"),
