@@ -29,7 +29,7 @@ from agentci.record.recording_choice import (
     choose_recording,
 )
 from agentci.record.replay import REPEATED, find_unset_keys
-from agentci.record.request_file import format_requests, make_file_name, select_requests
+from agentci.record.request_file import UNNAMED, format_requests, make_file_name, select_requests
 from agentci.record.write_spans import CaseStamp, mark_incomplete, write_turns
 
 EMPTY_ANSWER: Final = "the model's last answer is empty"
@@ -179,7 +179,9 @@ class CaseCollector:
         is_fault = misses[0].startswith(REPEATED) if misses else not failure and end.code
         incomplete = _format_incomplete(reason, is_fault=bool(is_fault)) if reason else ""
         if incomplete:
-            lines = mark_incomplete(lines, incomplete, stamp, seed=seed, redact=redact)
+            # Without lines, nothing else names the case.
+            named = stamp if stamp.id or lines else replace(stamp, id=UNNAMED)
+            lines = mark_incomplete(lines, incomplete, named, seed=seed, redact=redact)
         return RecordedCase(
             case=case.id,
             lines=lines,

@@ -523,6 +523,7 @@ def test_recording_that_ends_after_its_first_case_fails_the_gate_until_one_succe
         (("no-such-program",), OPTIONS, {"a": "errored", "b": "errored"}),
         (("no-such-program",), (), {"run": "errored"}),
         ((sys.executable, "missing.py"), OPTIONS, {"a": "errored", "b": "errored"}),
+        ((sys.executable, "missing.py"), (), {"run": "errored"}),
     ],
 )
 def test_first_recording_that_fails_is_reported(
@@ -534,6 +535,19 @@ def test_first_recording_that_fails_is_reported(
     assert run_agentci(["record", *options, "--", *command], cwd=tmp_path).code in (2, 3)
     assert find_statuses(tmp_path) == (3, statuses)
     assert not (tmp_path / OUT).exists()
+
+
+def test_command_without_cases_that_fails_is_the_error_of_all_cases(
+    gated: Path, model: MockModel
+) -> None:
+    before = (gated / OUT).read_text()
+    assert record(gated, model, program=gated / "missing.py").code == 3
+    assert find_statuses(gated) == (3, {"a": "errored", "b": "errored"})
+    reason = "exited with code 2 before it called a model; correct the agent"
+    assert reason in run_agentci(["run"], cwd=gated).out
+    assert (gated / OUT).read_text() == before
+    assert replay(gated, "chat", options=OPTIONS).code == 0
+    assert find_statuses(gated) == (0, {"a": "passed", "b": "passed"})
 
 
 def test_failed_recording_is_ended_case_by_case(gated: Path, model: MockModel) -> None:

@@ -58,7 +58,7 @@ from agentci.record.recording_file import (
 from agentci.record.redaction import RecordingRedactor
 from agentci.record.replay import ReplayMode, read_requests
 from agentci.record.request_file import remove_other_cases, write_requests
-from agentci.record.write_spans import mark_lines
+from agentci.record.write_spans import CaseStamp, mark_incomplete, mark_lines
 from agentci.recordings.registry import REQUESTS_SUFFIX, name_failed_recording
 from agentci.recordings.telemetry import semconv
 
@@ -235,7 +235,7 @@ def _make_recording(
             found = _keep_equal_runs(found, earlier)
         unstarted = _find_kept_cases(found, earlier)
         found = tuple(each for each in found if each.case not in unstarted)
-        outcome = _finish_file(writer, found, is_part=bool(unstarted))
+        outcome = _finish_file(writer, found, earlier, order.redactor, is_part=bool(unstarted))
     is_whole = outcome == "written" and not options.case_ids and not unstarted
     if options.replay is None and any(each.requests for each in found) and is_whole:
         remove_other_cases(folder, [each.case for each in found])
@@ -262,18 +262,32 @@ def _make_recording(
 
 
 def _finish_file(
-    writer: RecordingWriter, found: Sequence[RecordedCase], *, is_part: bool
+    writer: RecordingWriter,
+    found: Sequence[RecordedCase],
+    earlier: EarlierRecording,
+    redactor: RecordingRedactor,
+    *,
+    is_part: bool,
 ) -> FileOutcome:
     """Write the lines of all cases.
 
+    If a command without cases came to nothing, its error is that of all runs of the file: it does
+    not tell which of them it would have recorded.
+
     Args:
-        is_part: whether the file has other cases, which stay.
+        is_part: whether the other cases of the file stay.
     """
     if is_part:
         writer.limit([each.case for each in found])
+    lines: Sequence[str] = [line for each in found for line in each.lines]
+    has_runs = any(each.source for each in found)
+    unnamed = next((each for each in found if not each.case and each.lines), None)
+    if unnamed is not None and not has_runs and (runs := earlier.list_runs()):
+        reason, stamp = unnamed.incomplete, CaseStamp()
+        lines = mark_incomplete(runs, reason, stamp, seed=b"", redact=redactor.redact)
     return writer.finish(
-        [line for each in found for line in each.lines],
-        has_runs=any(each.source for each in found),
+        lines,
+        has_runs=has_runs,
         is_complete=[each.is_complete for each in found if each.lines],
     )
 
