@@ -52,7 +52,7 @@ def _compare_results(now: Json, before: Json) -> list[ChangedResult]:
         (None, [1], "empty", "null", "[1]"),
     ],
 )
-def test_result_that_newly_looks_like_an_error_or_is_empty_is_told_apart(
+def test_kind_of_a_changed_result_is_found(
     now: Json, before: Json, kind: ResultChange, after: str, then: str
 ) -> None:
     expected = ChangedResult(tool="find", before=then, after=after, kind=kind)
