@@ -1,6 +1,5 @@
 """Pull request comment: a short report with a link to the run."""
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
@@ -73,7 +72,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield Markdown; the last lines count what is omitted and link to the run."""
-        head = _LONG_HEADING.sub(r"\1\3\n\n\2<br>\n", sections.render_heading(report))
+        head = sections.render_heading(report, HEADING_WIDTH)
         if report.results:
             head += sections.render_counts(
                 report, groups_and_totals.format_totals(report.totals), self.run_url
@@ -101,10 +100,6 @@ class CommentReport(Struct, frozen=True, kw_only=True):
 
 # Characters of a line of the verdict.
 HEADING_WIDTH: Final = 68
-# A verdict of more than one line, with what it says in brackets before its last warnings.
-_LONG_HEADING: Final = re.compile(
-    rf"(?<=\A## )(?=.{{{HEADING_WIDTH}}})(.+?) \((.+)\)((?:, [^()\n]+)?)\n+\Z"
-)
 
 
 def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[Part]:

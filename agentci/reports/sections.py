@@ -58,7 +58,12 @@ from agentci.reports.outcomes import (
     summarize_metrics,
 )
 from agentci.reports.tool_calls import WIDTH
-from agentci.reports.verdict import format_title, list_reasons, list_verdict_warnings
+from agentci.reports.verdict import (
+    format_title,
+    list_reasons,
+    list_verdict_warnings,
+    split_title,
+)
 
 MAX_ITEMS = 100
 MAX_UNFOLDED: Final = 3
@@ -191,10 +196,16 @@ _ICONS: dict[Verdict, str] = {
 }
 
 
-def render_heading(report: Report) -> str:
-    """Render the verdict and its main reason as a heading."""
+def render_heading(report: Report, width: int | None = None) -> str:
+    """Render the verdict and its main reason as a heading.
+
+    Args:
+        width: characters beyond which the end of the main reason is on a line of its own.
+    """
     icon = WARNING if list_verdict_warnings(report) else _ICONS[get_verdict(report.decision)]
-    return f"## {icon} {markdown_prose(format_title(report))}\n\n"
+    title, rest = (format_title(report), "") if width is None else split_title(report, width)
+    line = f"{markdown_prose(rest)}<br>\n" if rest else ""
+    return f"## {icon} {markdown_prose(title)}\n\n{line}"
 
 
 def make_notes_section(report: Report, *, unfolded: int = MAX_UNFOLDED) -> Section:

@@ -1,6 +1,6 @@
 """The verdict in the words that all reports show, and the warnings that a passed gate leaves."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -72,15 +72,55 @@ def list_reasons(report: Report) -> tuple[str, ...]:
     main, *others = report.decision.reasons or ("",)
     if is_invalid_input(report):
         return tuple(others)
-    unnamed = [each for each in list_verdict_warnings(report) if each not in main]
-    named = truncate.truncate_list(unnamed, MAX_NAMED)
-    return tuple(filter(None, (", ".join(filter(None, (main, *named))), *others)))
+    return tuple(filter(None, (_join([main, *_name_warnings(report, main)]), *others)))
 
 
 def format_title(report: Report) -> str:
     """Format the decision and its main reason: "Quality gate passed: 21 checks passed"."""
     reasons = list_reasons(report)
     return f"{format_conclusion(report)}{f': {reasons[0]}' if reasons else ''}"
+
+
+def split_title(report: Report, width: int) -> tuple[str, str]:
+    """Split the title if it is longer than ``width``, so that its warnings are in the first part.
+
+    Returns:
+        The title, and the rest of the main reason: the clauses after the first one, else what that
+        has in brackets; empty if nothing is left out.
+    """
+    title = format_title(report)
+    main = "" if is_invalid_input(report) else next(iter(report.decision.reasons), "")
+    first, rest = _split_reason(main) if len(title) > width else ("", "")
+    if not rest:
+        return title, ""
+    return f"{format_conclusion(report)}: {_join([first, *_name_warnings(report, main)])}", rest
+
+
+def _split_reason(text: str) -> tuple[str, str]:
+    """Split before the first comma outside brackets, else before brackets that end the clause."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0 and text.startswith(", ", at):
+            return text[:at], text[at + 2 :]
+    first, _, inner = text.partition(" (")
+    depth = 1
+    for at, character in enumerate(inner):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0:
+            end = inner[at + 1 :]
+            return (text, "") if end and end[0] != ";" else (first, f"{inner[:at]}{end}")
+    return text, ""
+
+
+def _name_warnings(report: Report, main: str) -> list[str]:
+    """Name the most serious warnings that the main reason does not name."""
+    unnamed = [each for each in list_verdict_warnings(report) if each not in main]
+    return truncate.truncate_list(unnamed, MAX_NAMED)
+
+
+def _join(clauses: Iterable[str]) -> str:
+    return ", ".join(filter(None, clauses))
 
 
 def _find_ignored(report: Report) -> Iterator[str]:

@@ -459,6 +459,31 @@ def test_many_reasons_are_folded() -> None:
     assert re.search(r"<summary>\d+ more reasons</summary>", text)
 
 
+@pytest.mark.parametrize(
+    ("reason", "first", "rest"),
+    [
+        (
+            "1 of 30 checks failed (pass rate 97%, required 100%); reported only (fail-on: never)",
+            "1 of 30 checks failed",
+            "pass rate 97%, required 100%; reported only (fail-on: never)",
+        ),
+        (
+            "24 checks passed, tone no longer evaluated (6 checks removed), 12 other (removed)",
+            "24 checks passed",
+            "tone no longer evaluated (6 checks removed), 12 other (removed)",
+        ),
+        ("no check of the nightly config (evals/a.yaml) passed in one of the 3 runs", "", ""),
+    ],
+)
+def test_long_verdict_continues_on_the_next_line(reason: str, first: str, rest: str) -> None:
+    report = make_report([make_result("passed")])
+    problem = Problem(message="unknown key", severity="warning")
+    decision = replace(report.decision, reasons=(reason,))
+    text = _render(replace(report, decision=decision, problems=(problem,)))
+    start = f"## \u26a0\ufe0f Quality gate passed with 1 warning: {first or reason}, 1 problem\n\n"
+    assert text.startswith(f"{start}{rest}<br>\n" if rest else start)
+
+
 def test_unchanged_checks_are_reported() -> None:
     report = make_report([make_result("passed", 1.0)])
     text = _render(replace(report, comparison=Comparison(baseline="base")))
