@@ -1,6 +1,6 @@
 """The verdict in the words that all reports show, and the warnings that a passed gate leaves."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -113,7 +113,7 @@ def _split_reason(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _name_warnings(report: Report, main: str) -> list[str]:
+def _name_warnings(report: Report, main: str) -> Sequence[str]:
     """Name the most serious warnings that the main reason does not name."""
     unnamed = [each for each in list_verdict_warnings(report) if each not in main]
     return truncate.truncate_list(unnamed, MAX_NAMED)
