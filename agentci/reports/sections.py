@@ -399,20 +399,16 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     Attributes:
         causes: number of causes.
+        whole: of these, the first that are not short: a short one has only one check, one part of
+            its difference, each call and answer in one line, and one name.
         further: number of lines about other causes.
         names: of the cases that fail in the same way as another.
-        is_short: whether only one check of a cause is shown, one part of its difference, each call
-            and answer in one line, and one name.
     """
 
     causes: int
+    whole: int = MAX_CASES
     further: int = MAX_FURTHER_CAUSES
     names: int = MAX_NAMES
-    is_short: bool = False
-
-
-# Of a cause that is folded, all is shown.
-FOLDED: Final = Layout(causes=MAX_CASES)
 
 
 def list_layouts(report: Report, *, causes: int, names: int) -> Sequence[Layout]:
@@ -423,10 +419,14 @@ def list_layouts(report: Report, *, causes: int, names: int) -> Sequence[Layout]
     """
     others = min(max(len(list_causes(report).new) - 1, 0), MAX_FURTHER_CAUSES)
     few = min(others, MIN_FURTHER_CAUSES)
-    short = [Layout(causes=1, further=n, names=1, is_short=True) for n in range(few + 1)]
-    lines = [Layout(causes=1, further=n, names=names) for n in range(few, others + 1)]
-    whole = [Layout(causes=n, names=names) for n in range(2, min(causes, others + 1) + 1)]
-    return [*short, *lines, *whole]
+    steps = [(1, 0, n) for n in range(few + 1)]
+    steps += [(1, 1, n) for n in range(few, others + 1)]
+    for n in range(2, min(causes, others + 1) + 1):
+        steps += [(n, n - 1, others), (n, n, others)]
+    return [
+        Layout(causes=shown, whole=whole, further=further, names=names)
+        for shown, whole, further in steps
+    ]
 
 
 def make_cause_sections(
@@ -444,9 +444,10 @@ def make_cause_sections(
     """
     causes = list_causes(report)
 
-    def render(group: Sequence[CaseOutcome], shape: Layout = FOLDED) -> str:
-        cause = causes.describe(group, shape.names)
-        return f"{_render_cause(cause, report, report_url, shape)}{render_details(cause)}"
+    def render(group: Sequence[CaseOutcome], names: int = MAX_NAMES) -> str:
+        cause = causes.describe(group, max(names, 1))
+        shown = _render_cause(cause, report, report_url, is_short=not names)
+        return f"{shown}{render_details(cause)}"
 
     def render_line(group: Sequence[CaseOutcome]) -> str:
         return _render_line(causes.describe(group), len(group), report_url)
@@ -454,7 +455,9 @@ def make_cause_sections(
     count = format_count(sum(map(len, causes.new)), "case")
     title = f"### {NEW_TITLE if report.baseline else 'Failures'}: {count}\n\n"
     first, more = causes.new[: layout.causes], causes.new[layout.causes :]
-    shown = (render(each, layout) for each in first)
+    shown = (
+        render(each, layout.names * (number < layout.whole)) for number, each in enumerate(first)
+    )
     yield _make_cases(shown, len(first), title, share=0.25)
     lines = more[: layout.further]
     # Without a code block between them, the list would continue that of the case above.
@@ -474,9 +477,7 @@ def make_known_section(
     """Make the folded section of what fails as in the baseline: see ``make_cause_sections``."""
     causes = list_causes(report)
     found = map(causes.describe, causes.known)
-    blocks = (
-        f"{_render_cause(each, report, report_url, FOLDED)}{render_details(each)}" for each in found
-    )
+    blocks = (f"{_render_cause(each, report, report_url)}{render_details(each)}" for each in found)
     section = _make_cases(blocks, len(causes.known), "", share=0.1)
     count = format_count(sum(map(len, causes.known)), "case")
     return fold_section(section, f"Still failing, as in the baseline: {count}")
@@ -566,13 +567,17 @@ def _choose_excerpt(difference: RunDifference | None) -> Sequence[str]:
     return difference.first.shorten(MAX_EXCERPT // (1 + several) - len("- "))[:2]
 
 
-def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout) -> str:
-    """Render a case with its failed checks, its first difference and the cases like it."""
+def _render_cause(cause: Cause, report: Report, report_url: str, *, is_short: bool = False) -> str:
+    """Render a case with its failed checks, its first difference and the cases like it.
+
+    Args:
+        is_short: see ``Layout``.
+    """
     several = has_several_configs(report.results)
     heading = f"**{format_case_link(cause.case.summary.id, report_url)}**"
     if cause.question:
         heading += f" \u201c{markdown_prose(cause.question)}\u201d"
-    most = 1 if layout.is_short else MAX_CHECKS
+    most = 1 if is_short else MAX_CHECKS
     lines = [_render_check(each, several=several) for each in cause.checks[:most]]
     if more := len(cause.checks) - len(lines):
         names = [each.result.evaluator.name for each in cause.checks[most:]]
@@ -583,11 +588,11 @@ def _render_cause(cause: Cause, report: Report, report_url: str, layout: Layout)
     ):
         lines.append(f"- {others}\n")
     if similar := cause.format_similar(
-        None if layout.is_short else lambda case: format_case_link(case, report_url),
+        None if is_short else lambda case: format_case_link(case, report_url),
         markdown_code,
     ):
         lines.append(f"- {similar}\n")
-    shown = _render_difference(cause.difference, is_short=layout.is_short)
+    shown = _render_difference(cause.difference, is_short=is_short)
     return f"{heading}\n\n{''.join(lines)}\n{shown}"
 
 
@@ -595,7 +600,7 @@ def _render_difference(difference: RunDifference | None, *, is_short: bool = Fal
     """Render a difference.
 
     Args:
-        is_short: as in ``Layout``.
+        is_short: see ``Layout``.
     """
     if difference is None:
         return ""

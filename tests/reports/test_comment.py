@@ -360,9 +360,9 @@ def test_table_of_regressed_evaluators_counts_the_others() -> None:
 
 
 def test_causes_beyond_one_screen_are_folded() -> None:
-    def render(length: int) -> str:
+    def render(count: int, length: int) -> str:
         chunks, results = Chunks(), []
-        for number in range(3):
+        for number in range(count):
             turn = TurnContent(user="x", answer="no " * length, expected_answer="yes " * length)
             stored = chunks.append(encode_content(RunContent(turns=(turn,))))
             result = make_result("failed", 0.1, case=f"c{number}", evaluator=f"e{number}")
@@ -370,10 +370,14 @@ def test_causes_beyond_one_screen_are_folded() -> None:
         contents = StoredContents(chunks=chunks, redact=lambda content: content)
         return _render(replace(make_report(results), contents=contents))
 
-    short, long = (render(length).partition("<details>")[0] for length in (1, 50))
-    assert short.count("**`c") == 3
-    assert long.count("**`c") == 2
-    assert "<summary>1 more case with failures</summary>" in render(50)
+    assert render(3, 1).count("**`c") == 3
+    # The last one has one line for each answer.
+    shown = render(3, 50)
+    assert shown.count("**`c") == 3
+    assert len(re.findall(r"^- (…)?yes yes", shown, re.MULTILINE)) == 5
+    shown, _, folded = render(5, 50).partition("<details>")
+    assert shown.count("**`c") == 2
+    assert folded.startswith("\n<summary>3 more cases with failures</summary>")
 
 
 def test_line_of_another_cause_shows_the_first_words_that_differ() -> None:
