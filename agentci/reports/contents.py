@@ -101,7 +101,7 @@ class ReportedCase(Struct, frozen=True, kw_only=True):
 
     Attributes:
         content: with the turns of the baseline.
-        state, answer_changed: against the baseline; None if that is not known.
+        state, answer_changed: against the baseline; None if that is not known, as of errored runs.
         before: the content of the baseline; None without one.
         stored: the same, as far as it is kept, with results of tools.
     """
@@ -144,7 +144,9 @@ def _make_reported_case(
         summary=results[-1].case,
         content=content,
         state=find_case_state(results, report.baseline),
-        answer_changed=None if before is None else find_answer_change(content, before),
+        answer_changed=None
+        if before is None or has_only_errors(results)
+        else find_answer_change(content, before),
         before=before,
         stored=stored,
     )

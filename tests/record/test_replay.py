@@ -416,6 +416,7 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
     gated: Path, model: MockModel
 ) -> None:
     commit_all(gated)
+    run_agentci(["run", "--output-dir", "old"], cwd=gated)
     for program in ("missing.py", "crash.py"):
         (gated / "crash.py").write_text("raise RuntimeError('no settings')\n")
         ran = record(gated, model, "chat", options=OPTIONS, program=gated / program)
@@ -431,8 +432,10 @@ def test_recording_without_a_complete_run_keeps_the_earlier_one(
         f"errors from {FAILED}, and does not evaluate the earlier recording; correct them and "
         f"record again, or delete {FAILED} to evaluate the earlier one\n"
     )
-    ran = run_agentci(["run"], cwd=gated)
+    ran = run_agentci(["run", "--baseline", "old"], cwd=gated)
     assert warning in ran.out
+    assert "no longer evaluated (errored)" in ran.out
+    assert "a changed answer" not in ran.out
     reason = "The recorded run is not complete: the command exited with code 1 before it called a"
     reason += " model: RuntimeError: no settings; correct the agent, and record it again; "
     assert ran.results["results"][0]["reason"] == f"{reason}{SEE_FAILED}"

@@ -83,19 +83,9 @@ class EvalCaseMatcher:
             trace = _warn(trace, MATCHED_BY_ORDER)
         if self._index is not None and self._index.is_matched_alone(found, trace):
             trace = _warn(trace, MATCHED_ALONE)
-        expected, recorded = len(found.turns), len(trace.turns)
-        if expected != recorded:
-            trace = _warn(
-                trace,
-                f"the eval case has {format_count(expected, 'turn')}, the recorded run {recorded}",
-            )
-        if others := _list_other_questions(trace, found):
-            noun = "turn" if len(others) == 1 else "turns"
-            trace = _warn(
-                trace,
-                f"{OTHER_QUESTION} in {noun} {', '.join(map(str, others))}; record it again, or "
-                "correct the eval case",
-            )
+        # The error of a run that cannot be evaluated says why.
+        if not trace.not_captured:
+            trace = _warn_of_other_turns(trace, found)
         trace = supply_questions(trace, [turn.user_text for turn in found.turns])
         return Case(id=self._ids.unique(found.id), trace=trace, expected=found, dataset_row=row)
 
@@ -225,6 +215,24 @@ def _check_input(trace: Trace, eval_case: EvalCase) -> Trace:
     if trace.not_captured or is_equal or digest_input(expected) == trace.asked:
         return trace
     return replace(trace, not_captured=OTHER_INPUT)
+
+
+def _warn_of_other_turns(trace: Trace, eval_case: EvalCase) -> Trace:
+    """Warn of another number of turns than the eval case has, and of other questions."""
+    expected, recorded = len(eval_case.turns), len(trace.turns)
+    if expected != recorded:
+        trace = _warn(
+            trace,
+            f"the eval case has {format_count(expected, 'turn')}, the recorded run {recorded}",
+        )
+    if others := _list_other_questions(trace, eval_case):
+        noun = "turn" if len(others) == 1 else "turns"
+        trace = _warn(
+            trace,
+            f"{OTHER_QUESTION} in {noun} {', '.join(map(str, others))}; record it again, or "
+            "correct the eval case",
+        )
+    return trace
 
 
 def _list_other_questions(trace: Trace, eval_case: EvalCase) -> list[int]:

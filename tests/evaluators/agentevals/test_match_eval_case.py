@@ -64,6 +64,10 @@ def test_later_turns_that_ask_something_else_have_a_warning() -> None:
     [case] = choose([trace], a_set(expected))[0]
     [warning] = case.trace.warnings
     assert "asks something else than its eval case in turns 3, 4; record it again" in warning
+    failed = replace(trace, turns=trace.turns[:3], not_captured="the agent crashed")
+    [case] = choose([failed], a_set(expected))[0]
+    assert case.expected
+    assert not case.trace.warnings
 
 
 @pytest.mark.parametrize(
