@@ -125,7 +125,8 @@ def _list_failing(
     )
     for group in ranked[:most]:
         first = group[0][1]
-        then = "" if first.before == first.after else f"; in the baseline {write(first.before)}"
+        is_known = first.before not in ("", first.after)
+        then = f"; in the baseline {write(first.before)}" if is_known else ""
         returns = f"{write(first.tool)} returns {write(first.after)}"
         head = f"{returns} in {name_cases(group)}{then}"
         yield ChangedRuns(label=_LABELS[first.kind], head=head)

@@ -171,6 +171,11 @@ def _show_texts(now: str, then: str) -> ChangedText:
 def _compare_results(run: ComparedRun, before: ComparedRun) -> Iterator[ChangedResult]:
     for now, then in _pair_turns(run, before):
         for call, index in _pair_calls(now.calls, then.calls):
+            if index is None:
+                if _fails_newly(call, now, then):
+                    result = "" if call.result is UNSET else call.result
+                    yield _make_change(call, result, "", "error")
+                continue
             cut = f"calls[{index}].result" in then.cut
             found = _compare_result(call, then.calls[index], is_cut=cut)
             if found and not (found.kind == "error" and _has_failed_as_often(call, now, then)):
@@ -186,6 +191,14 @@ def _has_failed_as_often(call: _Call, turn: _Turn, before: _Turn) -> bool:
     return 0 < now <= then
 
 
+def _fails_newly(call: _Call, turn: _Turn, before: _Turn) -> bool:
+    """Return whether a call failed whose tool, with any arguments, failed less often before."""
+    now, then = ([each for each in side.calls if each.name == call.name] for side in (turn, before))
+    if not _has_failed(call) or any(e.error is None and e.result is UNSET for e in then):
+        return False
+    return sum(map(_has_failed, now)) > sum(map(_has_failed, then))
+
+
 def _pair_turns(run: ComparedRun, before: ComparedRun) -> Iterator[_Pair]:
     """Pair turns by their order, also those of sub-agents if both runs started the same."""
     yield from zip(run.recorded, before.recorded, strict=False)
@@ -194,8 +207,13 @@ def _pair_turns(run: ComparedRun, before: ComparedRun) -> Iterator[_Pair]:
             yield from zip(own.turns, other.turns, strict=False)
 
 
-def _pair_calls(calls: Sequence[_Call], before: Sequence[_Call]) -> Iterator[tuple[_Call, int]]:
-    """Pair each call with the index of that with the same arguments, as the page does."""
+def _pair_calls(
+    calls: Sequence[_Call], before: Sequence[_Call]
+) -> Iterator[tuple[_Call, int | None]]:
+    """Pair each call with the index of that with the same arguments, as the page does.
+
+    None for a call that the baseline does not have.
+    """
     keys, old = ([each.key for each in side[:MAX_CALLS]] for side in (calls, before))
     if keys == old:
         yield from zip(calls, range(len(old)), strict=False)
@@ -203,17 +221,18 @@ def _pair_calls(calls: Sequence[_Call], before: Sequence[_Call]) -> Iterator[tup
     left: list[int] = []
     right: list[int] = []
     for then, now in align(range(len(old)), range(len(keys)), lambda i, j: _rate(old[i], keys[j])):
-        if then is not None and now is not None and old[then] == keys[now]:
-            yield calls[now], then
+        if then is not None and now is not None:
+            yield calls[now], then if old[then] == keys[now] else None
         elif then is None and now is not None:
             right.append(now)
         elif then is not None and now is None:
             left.append(then)
     # These have another place than in the baseline.
     for now in right:
-        if (then := next((each for each in left if old[each] == keys[now]), None)) is not None:
+        then = next((each for each in left if old[each] == keys[now]), None)
+        if then is not None:
             left.remove(then)
-            yield calls[now], then
+        yield calls[now], then
 
 
 def _rate(then: tuple[str, Any], now: tuple[str, Any]) -> int:

@@ -119,6 +119,18 @@ def test_calls_are_paired_by_their_arguments() -> None:
     assert _compare(_run(_call("a", name="other")), _run(_call("b"))) == RunChanges()
 
 
+def test_call_that_the_baseline_lacks_newly_fails() -> None:
+    before = _call(arguments={"id": 1})
+    for now in (_call("Error: x", arguments={"id": 2}), _call(error=True, arguments={"id": 2})):
+        for calls in ((before,), ()):
+            [found] = _compare(_run(now), _run(*calls)).results
+            assert (found.kind, found.before) == ("error", "")
+        # The tool failed as often, or that is not known.
+        for other in (replace(now, arguments=3), CallContent(name="find", arguments=3)):
+            assert _compare(_run(now), _run(other)) == RunChanges()
+    assert _compare(_run(_call(arguments={"id": 2})), _run(before)) == RunChanges()
+
+
 def test_results_of_sub_agents_are_compared() -> None:
     now, before = (
         _run(subagents=(SubagentContent(turns=_run(_call(result)).turns, name="s"),))
