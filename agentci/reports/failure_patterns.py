@@ -31,7 +31,13 @@ from agentci.model.result import BaselineTurn, CheckResult, ExpectedCall, RunCon
 from agentci.reports.check_text import find_reason_key, low_scoring_turns, shorten_quotes
 from agentci.reports.contents import KEPT_LEVELS
 from agentci.reports.differences import Reference, choose_reference, compare_turn
-from agentci.reports.tool_calls import MAX_CALLS, ToolCallRow, find_unmatched_turns, format_call
+from agentci.reports.tool_calls import (
+    MAX_CALLS,
+    ToolCallRow,
+    find_unmatched_turns,
+    format_call,
+    has_forbidden_call,
+)
 
 # Beyond these limits, numbers are compared literally instead of being left out.
 MAX_NUMBERS: Final = 40
@@ -54,6 +60,9 @@ _WORD: Final = re.compile(r"(?<![\w-])(?:[^\W\d_]{4,}|no|not)(?![\w-])", re.IGNO
 # Limits on resources, which do not depend on calls or answers.
 _RESOURCE_TYPES: Final = frozenset({"latency", "cost", "token_usage"})
 _RESOURCE_CRITERIA: Final = re.compile(r"(time|time of the run|cost|(\w+ )*tokens|model calls) <= ")
+
+# How often tools may be called; the calls themselves are part of the pattern.
+_LIMIT_ON_CALLS: Final = re.compile(r"([^\s,]+ )?tool calls <= |[^\s,]+ calls <= ")
 
 
 class Phrase(Struct, frozen=True):
@@ -141,7 +150,9 @@ def make_pattern(
 def _choose_decisive(
     problems: Sequence[CheckResult], is_new: Callable[[CheckResult], bool]
 ) -> CheckResult:
-    """Choose a failed check before an errored one, then required, newly failing, about calls.
+    """Choose a failed check before an errored one, then required, newly failing, the most serious.
+
+    Of these, one that lists calls.
 
     Not by score, which differs between cases with the same cause.
     """
@@ -151,6 +162,7 @@ def _choose_decisive(
             each.status != "failed",
             not each.evaluator.required,
             not is_new(each),
+            rank_seriousness(each),
             not _lists_calls(each),
         ),
     )
@@ -272,6 +284,16 @@ def _describe_checked_row(row: ToolCallRow) -> Iterator[str]:
         yield from (f"{label} {text}" for label, text, _ in _describe_row(row, ""))
     elif row.mark:
         yield f"{row.mark} {row.actual or row.expected} {row.note}"
+
+
+def rank_seriousness(result: CheckResult) -> int:
+    """Rank a failed check: forbidden calls, then what the agent did or said, then limits."""
+    judgement, evaluator = result.judgement, result.evaluator
+    if evaluator.type != "check":
+        return 2 if _is_resource_limit(result) else 1
+    if judgement is not None and has_forbidden_call(judgement.details):
+        return 0
+    return 2 if _is_resource_limit(result) or _LIMIT_ON_CALLS.match(evaluator.criterion) else 1
 
 
 def _is_resource_limit(result: CheckResult) -> bool:

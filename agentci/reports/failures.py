@@ -34,7 +34,13 @@ from agentci.reports.contents import show_case
 from agentci.reports.differences import Reference, RunDifference, find_difference
 from agentci.reports.failure_patterns import NumberNotes, find_largest
 from agentci.reports.groups_and_totals import MAX_NAMES, format_path, list_first_names
-from agentci.reports.outcomes import CaseOutcome, find_pattern, list_case_outcomes, rank_problem
+from agentci.reports.outcomes import (
+    CaseOutcome,
+    find_pattern,
+    list_case_outcomes,
+    rank_cause,
+    rank_problem,
+)
 from agentci.reports.tool_calls import find_unmatched_turns
 
 NEW_TITLE: Final = "New failures"
@@ -159,7 +165,8 @@ class Causes(Struct, frozen=True, kw_only=True):
     Attributes:
         changes: of the checks that do not pass now.
         is_new: whether a failed check did not fail in the baseline.
-        new, known: cases by cause, the most first; in each, its representative first.
+        new, known: cases by cause, in the order of ``rank_cause``; in each, its representative
+            first.
     """
 
     report: Report
@@ -331,7 +338,7 @@ MAX_FINDING: Final = 80
 
 
 def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
-    """Group cases by cause: required evaluators before advisory ones, then the most cases first.
+    """Group cases by cause, in the order of ``rank_cause``.
 
     Of groups of the same size, the one with the most failures comes first, then the worst.
     """
@@ -341,8 +348,7 @@ def _group_by_cause(outcomes: Sequence[CaseOutcome]) -> list[list[CaseOutcome]]:
     return sorted(
         map(_sort_group, groups.values()),
         key=lambda group: (
-            not group[0].problems[0].evaluator.required,
-            -len(group),
+            rank_cause(group),
             -len(group[0].problems),
             rank_problem(group[0].problems[0]),
         ),

@@ -32,6 +32,7 @@ from agentci.reports.failure_patterns import (
     FailurePattern,
     count_differing,
     make_pattern,
+    rank_seriousness,
 )
 from agentci.reports.groups_and_totals import (
     USD_DIGITS,
@@ -66,7 +67,8 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         models_before: in the baseline; empty if they are not known.
         tags: labels of the case.
         new: ids of its failed checks that did not fail in the baseline.
-        cluster: shared by cases with the same cause, from 0; None if none fails.
+        cluster: shared by cases with the same cause, from 0 in the order of ``rank_cause``; None
+            if none fails.
         decisive, kind: of its pattern; None and empty if none fails.
         variant: shared by those that fail in the same way, but for their numbers.
         numbers: those of its pattern, in which it differs from other cases of its variant.
@@ -113,7 +115,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         """Its failed and errored checks, the decisive one first.
 
         Failed ones are before errored ones, required before advisory ones, newly failing before
-        others, then the worst.
+        others, then by ``rank_seriousness``, then the worst.
         """
         return tuple(
             sorted(
@@ -121,6 +123,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
                 key=lambda each: (
                     *rank_problem(each)[:2],
                     each.id not in self.new,
+                    rank_seriousness(each),
                     rank_problem(each)[2],
                 ),
             )
@@ -135,6 +138,13 @@ def rank_problem(result: CheckResult) -> tuple[bool, bool, float]:
     """Return what sorts failed before errored, required before advisory, then by score."""
     score = -1.0 if result.score is None else result.score
     return (result.status != "failed", not result.evaluator.required, score)
+
+
+def rank_cause(cases: Sequence[CaseOutcome]) -> tuple[bool, bool, int, int]:
+    """Rank a cause: failed before errored, required before advisory, then serious, frequent."""
+    decisive = cases[0].decisive or cases[0].results[0]
+    rank = rank_seriousness(decisive)
+    return (decisive.status != "failed", not decisive.evaluator.required, rank, -len(cases))
 
 
 def list_case_outcomes(report: Report) -> tuple[CaseOutcome, ...]:
@@ -207,7 +217,7 @@ def _make_pattern(
 def _number_clusters(
     outcomes: Sequence[CaseOutcome], patterns: Sequence[FailurePattern | None]
 ) -> Iterator[CaseOutcome]:
-    """Number the causes, and the cases of a cause that fail in the same way.
+    """Number the causes by rank, and the cases of a cause that fail in the same way.
 
     Where many numbers differ, only those with equal ones do.
     """
@@ -215,13 +225,18 @@ def _number_clusters(
     for each in filter(None, patterns):
         numbers.setdefault(each.key, []).append(each.numbers)
     split = {key for key, found in numbers.items() if count_differing(found) > MAX_DIFFERING}
-    clusters: dict[tuple[str, ...], int] = {}
+    causes: dict[tuple[str, ...], list[CaseOutcome]] = {}
+    for outcome, pattern in zip(outcomes, patterns, strict=True):
+        if pattern is not None:
+            causes.setdefault(pattern.cause, []).append(outcome)
+    ranked = sorted(causes, key=lambda cause: rank_cause(causes[cause]))
+    clusters = {cause: number for number, cause in enumerate(ranked)}
     variants: dict[tuple[int, bytes, tuple[str, ...]], int] = {}
     for outcome, pattern in zip(outcomes, patterns, strict=True):
         if pattern is None:
             yield outcome
         else:
-            cluster = clusters.setdefault(pattern.cause, len(clusters))
+            cluster = clusters[pattern.cause]
             whole = cluster, pattern.key, pattern.numbers if pattern.key in split else ()
             variant = variants.setdefault(whole, len(variants))
             yield replace(outcome, cluster=cluster, variant=variant)

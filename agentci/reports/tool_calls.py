@@ -87,6 +87,12 @@ def find_unmatched_turns(details: JsonObject) -> tuple[TurnCalls, ...]:
     return tuple(turn for turn in turns if turn is not None)
 
 
+def has_forbidden_call(details: JsonObject) -> bool:
+    """Return whether a check found a call that its config forbids."""
+    turns = [each for each in _items(details, "trajectories") if isinstance(each, Mapping)]
+    return any(_items(each, "forbidden") for each in (details, *turns))
+
+
 def _items(details: JsonObject, key: str) -> Sequence[Json]:
     found = details.get(key)
     return found if isinstance(found, list | tuple) else ()

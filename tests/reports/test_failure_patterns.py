@@ -582,7 +582,7 @@ def test_cases_that_differ_in_values_have_one_cause() -> None:
     quiet = _refund_product("mirror", 8, calls="pay")
     report = _report(*replaced, *wrong, quiet)
     clusters = [each.cluster for each in list_case_outcomes(report)]
-    assert clusters == [0, 0, 0, 1, 1, 1, 1, 1, 2]
+    assert clusters == [1, 1, 1, 0, 0, 0, 0, 0, 2]
     assert [len(group) for group in list_causes(report).new] == [5, 3, 1]
 
 
@@ -762,3 +762,39 @@ def test_causes_have_different_names() -> None:
         _case(_turn("No.", PARCEL), misses=["is rude", *more]) for more in ([], ["is late"])
     ]
     assert [*name_causes(_report(*findings)).values()] == [f"{name}: is rude (is late)"]
+
+
+def _slow(limit: str = "time <= 5 s") -> dict[str, Any]:
+    misses = [f"turn 1 took 5.{len(limit)} s"]
+    return {"evaluator": "limit", "type": "check", "criterion": limit, "misses": misses}
+
+
+def test_serious_causes_come_before_frequent_ones() -> None:
+    """Forbidden calls, then what the agent did or said, then limits; required before advisory."""
+    forbidden: dict[str, Any] = {"type": "check", "details": {"forbidden": ["refund"]}}
+    cases = [
+        *(_case(_turn("No.", PARCEL), evaluator="polite", required=False) for _ in range(9)),
+        *(_case(_turn("Ok.", "Ok."), **_slow()) for _ in range(5)),
+        *(_case(_turn("Ok.", "Ok."), **_slow("tool calls <= 4")) for _ in range(4)),
+        *(_case(_turn("No.", PARCEL), evaluator="consent") for _ in range(3)),
+        _case(_turn("Ok.", "Ok."), evaluator="forbidden", **forbidden),
+    ]
+    report = _report(*cases)
+    causes = list_causes(report)
+    found = [(group[0].problems[0].evaluator.name, len(group)) for group in causes.new]
+    expected = [("forbidden", 1), ("consent", 3), ("limit", 5), ("limit", 4), ("polite", 9)]
+    assert found == expected
+    assert [group[0].cluster for group in causes.new] == [0, 1, 2, 3, 4]
+    comment = text_of(CommentReport(), report)
+    assert comment.index("**`c21`**") < comment.index("`c18`") < comment.index("`c9`")
+
+
+def test_a_limit_does_not_decide_where_something_else_fails() -> None:
+    results = [
+        make_result("failed", 0.0, case="a", **_slow()),
+        make_result("failed", 0.4, case="a", evaluator="contains"),
+        make_result("failed", 0.0, case="b", **_slow()),
+    ]
+    [both, slow] = list_case_outcomes(make_report(results))
+    assert both.cluster != slow.cluster
+    assert [each.evaluator.name for each in both.problems] == ["contains", "limit"]

@@ -345,6 +345,7 @@ class ForbiddenTools(Struct, frozen=True, kw_only=True):
         # A rule that needs something that was not recorded may be broken, too: the others first.
         missing: UnrecordedCallError | None = None
         misses: list[str] = []
+        called: list[str] = []
         for rule in self.rules:
             try:
                 comparer.check_recorded(list_rule_patterns(rule))
@@ -353,12 +354,19 @@ class ForbiddenTools(Struct, frozen=True, kw_only=True):
                 continue
             for call, broken in zip(calls, find_forbidden((rule,), comparer), strict=True):
                 if broken:
+                    called.append(call.name)
                     misses.append(f"`{call.name}` was called{_describe_condition(rule)}")
         if not misses:
             check_tools_recorded(case)
         if not misses and missing is not None:
             raise missing
-        return make_finding(*dict.fromkeys(misses))
+        return _make_forbidden_finding(misses, called)
+
+
+def _make_forbidden_finding(misses: Iterable[str], called: Iterable[str]) -> CheckFinding:
+    """Make a finding that reports show before others: see ``has_forbidden_call``."""
+    names = [*dict.fromkeys(called)]
+    return make_finding(*dict.fromkeys(misses), details={"forbidden": names} if names else None)
 
 
 def _describe_condition(rule: ForbiddenCall) -> str:
@@ -377,16 +385,12 @@ class AllowedTools(Struct, frozen=True, kw_only=True):
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
-        misses = dict.fromkeys(_list_others(case, self.tools))
-        if not misses:
+        calls = list_tool_calls(case.trace)
+        others = [each.name for each in calls if not matches_any(self.tools, each.name)]
+        if not others:
             check_tools_recorded(case)
-        return make_finding(*misses)
-
-
-def _list_others(case: Case, tools: tuple[str, ...]) -> Iterator[str]:
-    for call in list_tool_calls(case.trace):
-        if not matches_any(tools, call.name):
-            yield f"`{call.name}` was called and is not allowed"
+        misses = (f"`{name}` was called and is not allowed" for name in others)
+        return _make_forbidden_finding(misses, others)
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -258,7 +258,7 @@ function rangeOf(numbers) {
  * Cases with a heading before each group; without groups, the cases.
  *
  * Groups have an order of their own, whatever that of the cases: changes the worst first, causes
- * the most frequent first, others by name. A cause has its name, else the reason of its
+ * by their numbers, of one evaluator the most frequent first, others by name. A cause has its name, else the reason of its
  * first decisive check; of one evaluator, the reasons of a group differ only in numbers. A case is in the group of each
  * of its changes.
  */
@@ -284,8 +284,8 @@ function groupCases(cases, by, labels, evaluator = '', names = {}) {
     cause: (each) => {
       const causes = problemsOf(each).filter((check) => !evaluator || check.evaluator.name === evaluator);
       if (evaluator) for (const check of causes) put(check.cause, '', each, 0, [check]);
-      else if (causes.length) put(each.cluster, names[each.cluster] ?? '', each, 0, causes.slice(0, 1));
-      if (!causes.length) put('', 'No failed check', each, 1);
+      else if (causes.length) put(each.cluster, names[each.cluster] ?? '', each, each.cluster, causes.slice(0, 1));
+      if (!causes.length) put('', 'No failed check', each, 1e9);
     },
   };
   if (!Object.hasOwn(putters, by)) return cases;

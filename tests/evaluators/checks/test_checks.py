@@ -22,6 +22,7 @@ from agentci.model.trace import (
     Turn,
 )
 from agentci.model.values import Json, Place
+from agentci.reports.tool_calls import has_forbidden_call
 
 PLACE = Place(file="config.yaml", line=3)
 SCHEMA = '{"type": "object", "required": ["a"]}'
@@ -506,6 +507,15 @@ def test_a_miss_is_named(evaluator: CheckEvaluator, expected: bool | None, case:
         assert found.misses
         assert found.score is not None
         assert found.score < 1
+
+
+@pytest.mark.parametrize("name", ["forbidden_tools", "allowed_tools", "trajectory"])
+def test_forbidden_call_is_known_to_reports(name: str) -> None:
+    given: dict[str, Any] = {"forbidden_tools": ["a"], "allowed_tools": ["b"]}
+    evaluator = build(name, given.get(name, {"calls": [], "forbidden": ["a"]}))
+    for tool in "ab":
+        found = judge(evaluator, make_case(turn("", call(tool))))
+        assert has_forbidden_call(found.details) == (tool == "a")
 
 
 def test_error_counts_the_calls_without_usage() -> None:
