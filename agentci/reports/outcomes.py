@@ -340,6 +340,10 @@ def _format_votes(record: RepeatRecord) -> str:
 # slowest cases differ more between two runs of the same agent.
 NOTABLE_SHARE: Final = 0.1
 NOTABLE_SHARE_OF_SLOWEST: Final = 0.5
+# From this factor on, an increase is a warning; that of the latency only if it is as many
+# milliseconds, as short times vary with the machine.
+LARGE_FACTOR: Final = 2
+MIN_LARGE_MS: Final = 1000
 
 
 class Percentiles(Struct, frozen=True, kw_only=True):
@@ -539,6 +543,19 @@ def has_notable_change(metrics: ReportMetrics) -> bool:
         after is not None and earlier and abs(after / earlier - 1) >= share
         for share, after, earlier in pairs
     )
+
+
+def list_large_increases(metrics: ReportMetrics) -> Iterator[str]:
+    """Yield the amounts that are at least ``LARGE_FACTOR`` times those of the baseline's runs."""
+    now, before = metrics.common or _NOTHING, metrics.baseline or _NOTHING
+    amounts = (
+        ("latency p50", _find_latency(now, "p50"), _find_latency(before, "p50"), MIN_LARGE_MS),
+        ("tokens", _count_tokens(now), _count_tokens(before), 0),
+        ("agent cost", now.cost_usd, before.cost_usd, 0),
+    )
+    for name, after, earlier, least in amounts:
+        if after and earlier and after >= earlier * LARGE_FACTOR and after - earlier >= least:
+            yield f"{format_number(after / earlier, 1)} times the {name}"
 
 
 def _format_cases(every: int, compared: int) -> str:

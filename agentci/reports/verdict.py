@@ -25,7 +25,11 @@ from agentci.reports.groups_and_totals import (
     group_warnings,
     is_invalid_input,
 )
-from agentci.reports.outcomes import list_case_outcomes
+from agentci.reports.outcomes import (
+    list_case_outcomes,
+    list_large_increases,
+    summarize_metrics,
+)
 
 # Warnings that the verdict names besides those of its main reason.
 MAX_NAMED: Final = 2
@@ -170,6 +174,10 @@ def _find_changed_tools(report: Report) -> Iterator[str]:
         yield f"{format_count(count, 'case')} {what}"
 
 
+def _find_large_increases(report: Report) -> Iterator[str]:
+    yield from list_large_increases(summarize_metrics(report))
+
+
 def _find_possible_errors(report: Report) -> Iterator[str]:
     """Results of tools that look like errors and pass, of cases that no baseline shows."""
     cases = {
@@ -233,6 +241,7 @@ _FINDERS: Final[tuple[Callable[[Report], Iterator[str]], ...]] = (
     _find_changed_tools,
     _find_possible_errors,
     _find_other_facts,
+    _find_large_increases,
     _find_run_warnings,
     _find_problems,
 )

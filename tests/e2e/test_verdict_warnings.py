@@ -97,6 +97,20 @@ def test_changed_fact_in_an_answer_that_passes_is_a_warning(
     assert_verdict(project, run(project), "⚠️", title)
 
 
+@pytest.mark.parametrize(
+    ("factor", "icon", "named"), [(1, "✅", ""), (4, "⚠️", ", 3.6 times the tokens")]
+)
+def test_many_times_the_tokens_are_a_warning(
+    project: Path, factor: int, icon: str, named: str
+) -> None:
+    for file in (project / "recordings").iterdir():
+        tokens = r'(_tokens",\s*"value":\s*\{\s*"intValue":\s*"?)(\d+)'
+        text = file.read_text()
+        file.write_text(re.sub(tokens, lambda found: f"{found[1]}{int(found[2]) * factor}", text))
+    title = f"{TITLE}{' with 1 warning' * bool(named)}: 21 checks passed{named}"
+    assert_verdict(project, run(project), icon, title)
+
+
 def test_failures_that_are_only_reported_are_a_warning(project: Path) -> None:
     edit(project / "recordings/where_is_my_parcel.json", ("track_parcel", "trace_parcel"))
     ran = run(project, "--fail-on", "never")
