@@ -115,6 +115,7 @@ def fit_parts(parts: Sequence[Part], room: int, max_bytes: int) -> list[Section]
         return [each for place, level in enumerate(levels) for each in make(place, level)]
 
     levels = [0] * len(parts)
+    height = measure(_join(list_sections(), max_bytes))
     weighted = [place for place, part in enumerate(parts) for _ in range(part.weight)]
     last = [place for place, part in enumerate(parts) if not part.weight]
     for turns in (deque(weighted), deque(last)):
@@ -122,7 +123,10 @@ def fit_parts(parts: Sequence[Part], room: int, max_bytes: int) -> list[Section]
             place = turns.popleft()
             if levels[place] < parts[place].most:
                 levels[place] += 1
-                if measure(_join(list_sections(), max_bytes)) <= room:
+                next_height = measure(_join(list_sections(), max_bytes))
+                # A part may be lower with more unfolded: it has no summary if nothing is folded.
+                if next_height <= max(room, height):
+                    height = next_height
                     turns.append(place)
                 else:
                     levels[place] -= 1

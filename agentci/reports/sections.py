@@ -334,10 +334,10 @@ def _render_problem(problem: Problem) -> str:
 
 
 MAX_CASES: Final = 20
-# Those before more of the first cause, all of them, and the characters of what differs.
-MIN_FURTHER_CAUSES: Final = 3
+# Lines about further causes, and the characters of what differs, also where it is one line.
 MAX_FURTHER_CAUSES: Final = 6
 MAX_EXCERPT: Final = 110
+MAX_SHORT_EXCERPT: Final = 48
 # Evaluators of each case.
 MAX_CHECKS: Final = 3
 
@@ -398,6 +398,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     """How much of the new failures is not folded.
 
     Attributes:
+        is_tight: whether a line about another cause is one line of the page.
         causes: number of causes.
         whole: of these, the first that are not short: a short one has only one check, one part of
             its difference, each call and answer in one line, and one name.
@@ -409,22 +410,21 @@ class Layout(Struct, frozen=True, kw_only=True):
     whole: int = MAX_CASES
     further: int = MAX_FURTHER_CAUSES
     names: int = MAX_NAMES
+    is_tight: bool = False
 
 
 def list_layouts(report: Report, *, causes: int, names: int) -> Sequence[Layout]:
-    """List the layouts for a report, from the tightest one.
+    """List the layouts for a report, from the tightest one: one line for each cause.
 
     Args:
         causes, names: the most of them.
     """
     others = min(max(len(list_causes(report).new) - 1, 0), MAX_FURTHER_CAUSES)
-    few = min(others, MIN_FURTHER_CAUSES)
-    steps = [(1, 0, n) for n in range(few + 1)]
-    steps += [(1, 1, n) for n in range(few, others + 1)]
+    steps = [(0, 0, others + 1), (1, 0, others), (1, 1, others)]
     for n in range(2, min(causes, others + 1) + 1):
         steps += [(n, n - 1, others), (n, n, others)]
     return [
-        Layout(causes=shown, whole=whole, further=further, names=names)
+        Layout(causes=shown, whole=whole, further=further, names=names, is_tight=not whole)
         for shown, whole, further in steps
     ]
 
@@ -450,7 +450,9 @@ def make_cause_sections(
         return f"{shown}{render_details(cause)}"
 
     def render_line(group: Sequence[CaseOutcome]) -> str:
-        return _render_line(causes.describe(group), len(group), report_url)
+        more = "" if layout.causes == 0 else "more "
+        cause = causes.describe(group)
+        return _render_line(cause, len(group), more, report_url, is_tight=layout.is_tight)
 
     count = format_count(sum(map(len, causes.new)), "case")
     title = f"### {NEW_TITLE if report.baseline else 'Failures'}: {count}\n\n"
@@ -462,12 +464,12 @@ def make_cause_sections(
     lines = more[: layout.further]
     # Without a code block between them, the list would continue that of the case above.
     joins = bool(first) and causes.describe(first[-1]).difference is None
-    lead = "Other causes:\n\n" if joins else ""
+    lead = ("Other causes:\n\n" if joins else "") if first else title
     yield _make_cases(map(render_line, lines), len(lines), lead, share=0.05)
     if more:
         section = _make_cases(map(render, more), len(more), "", share=0.15)
         what = "with new failures" if report.baseline else "with failures"
-        count = format_count(sum(map(len, more)), "more case")
+        count = format_count(sum(map(len, more)), "more case" if first else "case")
         yield replace(fold_section(section, f"{count} {what}"), stays=True)
 
 
@@ -532,39 +534,42 @@ def make_lost_sections(
     yield fold_section(others, f"{format_count(checks, noun)} {NO_LONGER_EVALUATED}")
 
 
-def _render_line(cause: Cause, cases: int, report_url: str) -> str:
+def _render_line(
+    cause: Cause, cases: int, more_word: str, report_url: str, *, is_tight: bool
+) -> str:
     """Render ``- 16 more cases such as `a`: `tone`: `+ send_mail(to="x")` ``.
 
-    The start of an answer may not show what is wrong with it, so the reason is before it.
+    The start of an answer may not show what is wrong with it, so the reason is before it, or in its
+    place.
     """
     names = [each.result.evaluator.name for each in cause.checks]
-    what = [*map(markdown_code, _choose_excerpt(cause.difference))]
+    most = MAX_SHORT_EXCERPT if is_tight else MAX_EXCERPT
+    what = [*map(markdown_code, _choose_excerpt(cause.difference, most))]
     reason = cause.checks[0].reason
-    if not what:
-        what = [markdown_prose(truncate.short(reason, MAX_EXCERPT))]
-    elif (
-        reason
-        and not reason.endswith(NO_REASONS)
-        and not (cause.difference and cause.difference.calls)
-    ):
+    shows_calls = cause.difference is not None and bool(cause.difference.calls)
+    says_why = bool(reason) and not reason.endswith(NO_REASONS) and not shows_calls
+    if not what or (says_why and is_tight):
+        what = [markdown_prose(truncate.short(reason, most))]
+    elif says_why:
         what.insert(0, f"{markdown_prose(truncate.short(reason, MAX_EXCERPT // 2))}:")
     example = format_case_link(cause.case.summary.id, report_url)
-    which = f"{cases:,} more cases such as {example}" if cases > 1 else example
+    which = f"{cases:,} {more_word}cases such as {example}" if cases > 1 else example
     more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
     return f"- {which}: {markdown_code(names[0])}{more}: {' '.join(what)}\n"
 
 
-def _choose_excerpt(difference: RunDifference | None) -> Sequence[str]:
+def _choose_excerpt(difference: RunDifference | None, most: int) -> Sequence[str]:
     """Choose what differs first: changed arguments, else two texts, from before they differ.
 
-    It has at most ``MAX_EXCERPT`` characters.
+    Args:
+        most: number of characters of all.
     """
     if difference is None or difference.first is None:
         return ()
     if difference.first_change:
-        return [truncate.short(difference.first_change, MAX_EXCERPT)]
+        return [truncate.short(difference.first_change, most)]
     several = len(difference.first.texts) > 1
-    return difference.first.shorten(MAX_EXCERPT // (1 + several) - len("- "))[:2]
+    return difference.first.shorten(most // (1 + several) - len("- "))[:2]
 
 
 def _render_cause(cause: Cause, report: Report, report_url: str, *, is_short: bool = False) -> str:

@@ -317,6 +317,21 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
     assert len(re.findall(r"^- (\d+ more cases such as )?`order-\d+`: ", shown, re.MULTILINE)) >= 2
 
 
+def test_each_cause_has_a_line_before_one_is_shown_in_detail() -> None:
+    report = _report_of(160)
+    results = [
+        make_result("failed", 0.1, case=f"case-{n}", evaluator=f"e{n % 7}", misses=["why " * 40])
+        for n in range(70)
+    ]
+    why = ("9 checks failed", *(f"{n} eval cases without a recorded run: {'a' * 90}" for n in "12"))
+    decision = replace(report.decision, reasons=why)
+    kept = [each for each in report.results if each.status == "errored"]
+    shown = _unfold(_render(replace(report, results=(*results, *kept), decision=decision)))
+    lines = re.findall(r"^- 10 cases such as `case-\d`: `(e\d)`: .*$", shown, re.MULTILINE)
+    assert sorted(lines) == [f"e{n}" for n in range(7)]
+    assert "**`case-" not in shown
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")
 def test_estimated_height_is_that_in_a_browser(tmp_path: Path) -> None:
