@@ -89,32 +89,48 @@ def split_title(report: Report, width: int) -> tuple[str, str]:
     """Split the title if it is longer than ``width``, so that its warnings are in the first part.
 
     Returns:
-        The title, and the rest of the main reason: the clauses after the first one, else what that
-        has in brackets; empty if nothing is left out.
+        The title, and the rest of the main reason: what it has in brackets, or, if the title would
+        still be longer than two lines, all but its first clause. Empty if nothing is left out.
     """
     title = format_title(report)
     main = "" if is_invalid_input(report) else next(iter(report.decision.reasons), "")
-    first, rest = _split_reason(main) if len(title) > width else ("", "")
-    if not rest:
+    if len(title) <= width:
         return title, ""
-    return f"{format_conclusion(report)}: {_join([first, *_name_warnings(report, main)])}", rest
+    clauses = _split_clauses(main)
+    split = [_split_brackets(each) for each in clauses]
+    bracketed = [(whole, inner) for whole, (_, inner) in zip(clauses, split, strict=True) if inner]
+    start, named = f"{format_conclusion(report)}: ", _name_warnings(report, main)
+    short = start + _join([*(first for first, _ in split), *named])
+    if len(short) > 2 * width and len(clauses) > 1:
+        return start + _join([split[0][0], *named]), _join([split[0][1], *clauses[1:]])
+    if not bracketed:
+        return title, ""
+    [(_, inner), *others] = bracketed
+    return short, _join(whole for whole, _ in bracketed) if others else inner
 
 
-def _split_reason(text: str) -> tuple[str, str]:
-    """Split before the first comma outside brackets, else before brackets that end the clause."""
-    depth = 0
-    for at, character in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth == 0 and text.startswith(", ", at):
-            return text[:at], text[at + 2 :]
-    first, _, inner = text.partition(" (")
+def _split_clauses(text: str) -> list[str]:
+    """Split at the commas outside brackets."""
+    clauses = [""]
+    for part in text.split(", "):
+        is_inside = clauses[-1].count("(") > clauses[-1].count(")")
+        if clauses[-1] and is_inside:
+            clauses[-1] += f", {part}"
+        else:
+            clauses.append(part)
+    return clauses[1:]
+
+
+def _split_brackets(clause: str) -> tuple[str, str]:
+    """Split a clause before the brackets at its end, which ``; reported only`` may follow."""
+    first, _, inner = clause.partition(" (")
     depth = 1
     for at, character in enumerate(inner):
         depth += {"(": 1, ")": -1}.get(character, 0)
         if depth == 0:
             end = inner[at + 1 :]
-            return (text, "") if end and end[0] != ";" else (first, f"{inner[:at]}{end}")
-    return text, ""
+            return (clause, "") if end and end[0] != ";" else (first, f"{inner[:at]}{end}")
+    return clause, ""
 
 
 def _name_warnings(report: Report, main: str) -> Sequence[str]:

@@ -487,9 +487,19 @@ def test_many_reasons_are_folded() -> None:
             "pass rate 97%, required 100%; reported only (fail-on: never)",
         ),
         (
-            "24 checks passed, tone no longer evaluated (6 checks removed), 12 other (removed)",
+            "24 checks passed, tone no longer evaluated (6 checks removed)",
+            "24 checks passed, tone no longer evaluated",
+            "6 checks removed",
+        ),
+        (
+            "24 checks passed, tone no longer evaluated (6 errored, 1 removed), 12 other (removed)",
+            "24 checks passed, tone no longer evaluated, 12 other",
+            "tone no longer evaluated (6 errored, 1 removed), 12 other (removed)",
+        ),
+        (
+            f"24 checks passed, {'very ' * 20}long (1), 12 other (removed)",
             "24 checks passed",
-            "tone no longer evaluated (6 checks removed), 12 other (removed)",
+            f"{'very ' * 20}long (1), 12 other (removed)",
         ),
         ("no check of the nightly config (evals/a.yaml) passed in one of the 3 runs", "", ""),
     ],
