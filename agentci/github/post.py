@@ -34,7 +34,7 @@ from agentci.reports.annotations import list_case_files, make_annotations
 from agentci.reports.comment import CommentReport
 from agentci.reports.groups_and_totals import get_verdict
 from agentci.reports.sections import Arrange, join_blocks
-from agentci.reports.verdict import format_title
+from agentci.reports.verdict import format_title, list_verdict_warnings
 from agentci.reports.workflow_commands import (
     NO_DIFF,
     Annotation,
@@ -139,7 +139,7 @@ class CommentPolicy:
 
     Args:
         failed: whether the gate failed.
-        differs: whether the result differs from the baseline's.
+        differs: whether the result differs from the baseline's, or has warnings.
     """
 
     def __init__(self, when: CommentMode, *, failed: bool, differs: bool) -> None:
@@ -447,7 +447,7 @@ def _post_comment(
     policy = CommentPolicy(
         settings.commenting,
         failed=not report.decision.passed,
-        differs=_differs_from_baseline(report.comparison),
+        differs=_differs_from_baseline(report.comparison) or bool(list_verdict_warnings(report)),
     )
     mark = CommentMarker(key=key, result=_digest_result(report))
     done = upsert_comment(workflow.api, pull, mark, subject.render_comment(report), policy)
@@ -483,10 +483,11 @@ def _post_check_run(
 
 
 def _digest_result(report: Report) -> str:
-    """Digest the result of a run: verdict, errors and the status of each check, but no scores."""
+    """Digest verdict, errors, warnings and the status of each check of a run, but no scores."""
     errors = [problem.message for problem in report.problems if problem.severity == "error"]
     statuses = sorted((result.id, result.status) for result in report.results)
-    return digest_json([get_verdict(report.decision), errors, statuses])
+    warnings = list_verdict_warnings(report)
+    return digest_json([get_verdict(report.decision), errors, warnings, statuses])
 
 
 def _differs_from_baseline(comparison: Comparison | None) -> bool:

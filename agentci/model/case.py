@@ -291,7 +291,8 @@ class RunChanges(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     facts: Annotated[
         str,
         Meta(
-            description="Numbers, units, operators, negations and types of JSON in which it does."
+            description="Numbers, units, operators, negations and types of JSON in which it does; "
+            "else single words."
         ),
     ] = ""
     results: Annotated[

@@ -9,7 +9,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from agentci._util.text import change, escape, json_text
 from agentci._util.text.truncate import short
-from agentci.evaluators.changed_facts import ChangedFacts, find_changed_facts
+from agentci.evaluators.changed_facts import (
+    ChangedFacts,
+    describe_changed_words,
+    find_changed_facts,
+)
 from agentci.model.case import (
     RESULT_CHANGES,
     ChangedResult,
@@ -133,8 +137,10 @@ def _compare_answers(
             is_as_long = len(now or "") == len(then or "") + left
             now = (now or "")[: len(then or "")] if is_as_long else now
         if now != then:
-            facts = find_changed_facts((now or "")[:MAX_COMPARED], (then or "")[:MAX_COMPARED])
-            return _show_facts(now or "", then or "", facts), str(facts)
+            compared = (now or "")[:MAX_COMPARED], (then or "")[:MAX_COMPARED]
+            facts = find_changed_facts(*compared)
+            shown = _show_facts(now or "", then or "", facts)
+            return shown, str(facts) or describe_changed_words(*compared)
     return None, ""
 
 

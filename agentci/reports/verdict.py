@@ -206,18 +206,25 @@ def _find_possible_errors(report: Report) -> Iterator[str]:
 
 
 def _find_other_facts(report: Report) -> Iterator[str]:
-    """Answers that pass although facts differ from the expected ones, and did not in the baseline.
+    """Answers that pass although they have other facts than expected, or than in the baseline.
 
-    Other words are no warning without a baseline, as answers to the same question vary.
+    Those that are as in the baseline are left out. Without one, other words than expected are no
+    warning, as answers to the same question vary.
     """
-    count = 0
+    expected, before = 0, 0
     for each in list_case_outcomes(report):
+        changes = each.summary.changes
         required = [result for result in each.results if result.evaluator.required]
         facts = any(list_changed_facts(result, (CHANGED_FACTS,)) for result in required)
         words = any(map(list_changed_facts, required))
-        count += facts if each.answer_changed is None else words and each.answer_changed
-    if count:
-        yield f"{format_count(count, 'case')} with other facts than expected"
+        if facts if each.answer_changed is None else words and each.answer_changed:
+            expected += 1
+        elif changes is not None and changes.facts:
+            before += 1
+    if expected:
+        yield f"{format_count(expected, 'case')} with other facts than expected"
+    if before:
+        yield f"{format_count(before, 'case')} with other facts than in the baseline"
 
 
 def _find_printed_keys(report: Report) -> Iterator[str]:

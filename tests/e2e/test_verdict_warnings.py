@@ -111,6 +111,29 @@ def test_many_times_the_tokens_are_a_warning(
     assert_verdict(project, run(project), icon, title)
 
 
+@pytest.mark.parametrize(("old", "new"), [("by 18:00", "by 20:00"), ("desk lamp", "floor lamp")])
+def test_changed_fact_without_expected_answer_is_a_warning(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    answer = "Your desk lamp is out for delivery and should arrive today by 18:00."
+    (tmp_path / "a.json").write_text(otlp("Where is it?", answer))
+    (tmp_path / "agentci.yaml").write_text("traces: a.json\nchecks: [max_tool_calls: 5]\n")
+    run_agentci(["run", "--output-dir", "before"], cwd=tmp_path, environ={})
+    edit(tmp_path / "a.json", (old, new))
+    ran = run(tmp_path)
+    title = f"{TITLE} with 1 warning: 1 check passed, 1 case with other facts than in the baseline"
+    assert_verdict(tmp_path, ran, "⚠️", title)
+    assert f"{new}" in ran.out
+
+
+def test_answer_in_other_words_is_no_warning(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(otlp("Where is it?", "It is out for delivery right now."))
+    (tmp_path / "agentci.yaml").write_text("traces: a.json\nchecks: [max_tool_calls: 5]\n")
+    run_agentci(["run", "--output-dir", "before"], cwd=tmp_path, environ={})
+    (tmp_path / "a.json").write_text(otlp("Where is it?", "The courier has your parcel already."))
+    assert_verdict(tmp_path, run(tmp_path), "✅", f"{TITLE}: 1 check passed")
+
+
 def test_failures_that_are_only_reported_are_a_warning(project: Path) -> None:
     edit(project / "recordings/where_is_my_parcel.json", ("track_parcel", "trace_parcel"))
     ran = run(project, "--fail-on", "never")

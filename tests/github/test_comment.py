@@ -12,7 +12,7 @@ import pytest
 from tests._util.http.servers import Answer
 from tests.github.api.description import NEEDS_DESCRIPTION
 from tests.github.api.hub import BOT, TOKEN
-from tests.github.bench import HEAD, PULL, Bench, pull_request
+from tests.github.bench import CONFIG, HEAD, PULL, Bench, pull_request
 from tests.helpers.runner import commands_in
 from tests.helpers.support import ROOT, run_agentci
 
@@ -175,10 +175,22 @@ class TestCommentCondition:
 
     def test_changed_posts_first_comment_if_baseline_differs(self, bench: Bench) -> None:
         bench.evaluate("--output-dir", "earlier", score=1)
-        bench.evaluate("--comment", "changed", "--baseline", "earlier", score=0.9)
+        bench.evaluate("--comment", "changed", "--baseline", "earlier", score=1)
         assert bench.bodies == []
         bench.evaluate("--comment", "changed", "--baseline", "earlier", score=0.2)
         assert "| 1 newly failing; " in bench.bodies[0]
+
+    def test_changed_posts_comment_if_the_gate_passes_with_warnings(self, bench: Bench) -> None:
+        bench.evaluate("--output-dir", "earlier", score=1)
+        looser = CONFIG.replace("threshold: 0.7", "threshold: 0.6")
+        assert looser != CONFIG
+        bench.hub.denied = {"git/get-tree"}  # the runs are evaluated again from the results
+        given = ("--comment", "changed", "--baseline", "earlier")
+        bench.evaluate(*given, score=1, text=looser)
+        assert "Quality gate passed with 1 warning" in bench.bodies[0]
+        bench.evaluate(*given, score=1)
+        (body,) = bench.bodies
+        assert "Quality gate passed: 1 check passed" in body
 
     def test_changed_posts_comment_if_baseline_is_missing(self, bench: Bench) -> None:
         bench.hub.denied = {
