@@ -144,12 +144,22 @@ def _make_reported_case(
         summary=results[-1].case,
         content=content,
         state=find_case_state(results, report.baseline),
-        answer_changed=None
-        if before is None or has_only_errors(results)
-        else find_answer_change(content, before),
+        answer_changed=_find_answer_change(results, content, before),
         before=before,
         stored=stored,
     )
+
+
+def _find_answer_change(
+    results: Sequence[CheckResult], content: RunContent, before: RunContent | None
+) -> bool | None:
+    if before is None or has_only_errors(results):
+        return None
+    changes = results[0].case.changes
+    # Where an answer is not kept, or only its start, this is all that is known.
+    if changes is not None and changes.answer is not None:
+        return True
+    return find_answer_change(content, before)
 
 
 def load_content(
@@ -258,8 +268,9 @@ def _drop_texts(result: CheckResult) -> CheckResult:
 def _select_contents(report: Report, max_bytes: int) -> Report:
     """Keep the contents of the worst cases in full, and of the others what fits the budget.
 
-    If not all fit: first cases that failed or errored, then those whose answer changed, in full;
-    then the others without results of tools. Of a case that does not fit, an excerpt is kept.
+    If not all fit: first cases that failed or errored, then those whose answer changed or of
+    which a tool newly fails or returns nothing, in full; then the others without results of tools.
+    Of a case that does not fit, an excerpt is kept.
     """
     contents = report.contents
     if not isinstance(contents, StoredContents):
@@ -270,7 +281,7 @@ def _select_contents(report: Report, max_bytes: int) -> Report:
     levels: dict[int, ContentLevel] = {}
     left = max_bytes
     # One byte per case: there may be very many.
-    ranks = bytes(_rank(report, each) for each in cases)
+    ranks = bytes(_rank(each) for each in cases)
     for rank, results in ((r, cases[i]) for r in range(_OTHERS + 1) for i in _find_all(ranks, r)):
         content = show_case(report, results).content
         level, size = _choose_level(
@@ -297,12 +308,14 @@ def _choose_level(
     return "excerpt", 0
 
 
-def _rank(report: Report, results: Sequence[CheckResult]) -> int:
+def _rank(results: Sequence[CheckResult]) -> int:
     """Return how important the content of a case is, from 0 for the most important."""
     problems = [each for each in results if each.status in ("failed", "errored")]
     if problems:
         return 0 if any(each.evaluator.required for each in problems) else 1
-    return _OTHERS - 1 if show_case(report, results).answer_changed else _OTHERS
+    changes = results[0].case.changes or RunChanges()
+    is_changed = changes.answer is not None or any(each.kind != "other" for each in changes.results)
+    return _OTHERS - 1 if is_changed else _OTHERS
 
 
 def _count_bytes(contents: StoredContents, report: Report, results: Sequence[CheckResult]) -> int:

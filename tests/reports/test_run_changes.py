@@ -16,6 +16,7 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.values import Json, replace
+from agentci.reports.changed_checks import format_changes
 from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents, limit_contents
@@ -247,6 +248,7 @@ def test_changes_are_found_before_contents_are_left_out_and_kept_in_results() ->
     pair = _run(_call("Error: x"), answer="new"), _run(_call("fine"), answer="old")
     report = limit_contents(_report(pair), "budget", max_bytes=10)
     assert len(_list_lines(report)) == 2
+    assert "1 case with a changed answer" in format_changes(report)
     text = text_of(JsonReport(), report)
     read = read_report(text.encode(), file="results.json", contents=Chunks())
     assert _list_lines(read) == _list_lines(report)
