@@ -27,6 +27,7 @@ from agentci._util.text.change import (
     list_leaves,
     read_number,
 )
+from agentci.model.case import RunChanges
 from agentci.model.result import BaselineTurn, CheckResult, ExpectedCall, RunContent, TurnContent
 from agentci.reports.check_text import find_reason_key, low_scoring_turns, shorten_quotes
 from agentci.reports.contents import KEPT_LEVELS
@@ -110,6 +111,7 @@ def make_pattern(
     is_new: Callable[[CheckResult], bool] = lambda _: True,
     *,
     failed_in_baseline: bool = False,
+    changes: RunChanges | None = None,
 ) -> FailurePattern | None:
     """Make the pattern of a case; None if none of its checks failed or errored.
 
@@ -117,6 +119,8 @@ def make_pattern(
         problems: its failed and errored checks.
         is_new: whether a check did not fail in the baseline.
         failed_in_baseline: if so, its run is compared with what is expected, too.
+        changes: what it does otherwise than in the baseline. Where only limits on resources fail,
+            cases with other facts or results do not fail in the same way.
     """
     if not problems:
         return None
@@ -129,6 +133,8 @@ def make_pattern(
         _add_run(builder, content, reads_more=reads_more, failed_in_baseline=failed_in_baseline)
         if any(content.cut) or any(turn.cut for turn in content.turns):
             builder.add_to_key(problems[0].case.id)
+    elif any(each.status == "failed" for each in problems):
+        builder.add_to_key(*_list_changes(changes or RunChanges()))
     for each in problems:
         builder.add_to_key(each.config, each.evaluator.name, each.status)
         for statement in _list_statements(each, quotes=not is_kept):
@@ -145,6 +151,12 @@ def make_pattern(
         kind=kind,
         is_known=is_kept or not reads_more,
     )
+
+
+def _list_changes(changes: RunChanges) -> Iterator[str]:
+    yield from filter(None, [changes.facts])
+    for each in changes.results:
+        yield from (each.tool, each.before, each.after)
 
 
 def _choose_decisive(

@@ -211,6 +211,7 @@ def _make_pattern(
         shown.content,
         lambda result: result.id in new,
         failed_in_baseline=shown.state == "still_failing",
+        changes=shown.summary.changes,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentci.model.case import DialogueTurn
+from agentci.model.case import ChangedResult, ChangedText, DialogueTurn, RunChanges
 from agentci.model.result import (
     BaselineCheck,
     BaselineTurn,
@@ -47,6 +47,11 @@ def _refund(amount: Any, given: Any = None, **others: Any) -> TurnContent:
 
 def _case(*turns: TurnContent, misses: Sequence[str] = (FIXED,), **result: Any) -> tuple[Any, ...]:
     return turns, {"misses": misses, **result}
+
+
+def _slow(limit: str = "time <= 5 s") -> dict[str, Any]:
+    misses = [f"turn 1 took 5.{len(limit)} s"]
+    return {"evaluator": "limit", "type": "check", "criterion": limit, "misses": misses}
 
 
 def _report(*cases: tuple[Any, ...], level: Any = "full") -> Report:
@@ -393,6 +398,30 @@ def test_limits_on_amounts_do_not_depend_on_answers() -> None:
         assert _variants(*slow) == [0, 0]
     words = {"type": "check", "criterion": "words <= 4"}
     assert _variants(*(_case(_turn(each, "x"), **words) for each in ("a", "b"))) == [0, 1]
+
+
+def test_a_slow_case_with_another_fact_or_result_is_named() -> None:
+    """Other words are expected of a model: only facts, and results of tools, are no chance."""
+    report = _report(*(_case(_turn("Ok.", "Ok."), **_slow()) for _ in range(5)))
+    words = ChangedText(before="Yes.", after="Sure.")
+    found = ChangedResult(tool="find", before="[1]", after="[]")
+    changes = [
+        None,
+        RunChanges(answer=words),
+        RunChanges(answer=words, facts="14 days instead of 30 days"),
+        RunChanges(results=(found,)),
+        None,
+    ]
+    results = [
+        replace(each, case=replace(each.case, changes=own))
+        for each, own in zip(report.results, changes, strict=True)
+    ]
+    report = replace(report, results=tuple(results))
+    [group] = list_causes(report).new
+    assert list_causes(report).describe(group).format_similar(str) == (
+        "2 more cases fail like this with other values or answers: c2, c3"
+    )
+    assert "with other values or answers: `c2`, `c3`" in text_of(CommentReport(), report)
 
 
 def test_errors_are_joined_if_they_are_equal() -> None:
@@ -762,11 +791,6 @@ def test_causes_have_different_names() -> None:
         _case(_turn("No.", PARCEL), misses=["is rude", *more]) for more in ([], ["is late"])
     ]
     assert [*name_causes(_report(*findings)).values()] == [f"{name}: is rude (is late)"]
-
-
-def _slow(limit: str = "time <= 5 s") -> dict[str, Any]:
-    misses = [f"turn 1 took 5.{len(limit)} s"]
-    return {"evaluator": "limit", "type": "check", "criterion": limit, "misses": misses}
 
 
 def test_serious_causes_come_before_frequent_ones() -> None:
