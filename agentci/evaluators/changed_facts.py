@@ -141,6 +141,12 @@ _OPERATOR: Final = re.compile(
 )
 _HAS_OPERATOR: Final = re.compile("[<>!\u2264\u2265\u2260]|==")
 _OPERATOR_SPELLINGS: Final = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
+# One separator, so that the same parts in another order are another day, or another notation.
+_DATE: Final = re.compile(r"(?<![\w./-])(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?![\w/-]|\.\d)")
+# Signs of which each says the opposite of another.
+_SIGN: Final = re.compile(
+    "[\u2705\u2714\u2611\u274c\u2716\u2717\u2718\U0001f7e2\U0001f534\U0001f44d\U0001f44e]"
+)
 _JSON_FENCE: Final = re.compile(r"\A```(?:json)?\n(.*)\n```\Z", re.DOTALL)
 _VALID_JSON: Final = "valid JSON"
 _NO_JSON: Final = "no valid JSON"
@@ -188,8 +194,9 @@ class ChangedFacts(Struct, frozen=True):
 def find_changed_facts(text: str, reference: str) -> ChangedFacts:
     """Find the facts in which ``text`` differs from ``reference``.
 
-    These are amounts that only one of them has, in any order and notation, operators of comparisons
-    and negations of which one has more, JSON that does not parse any more, and other types in JSON.
+    These are amounts that only one of them has, in any order and notation, dates with exchanged
+    parts, operators of comparisons and negations of which one has more, signs such as check marks,
+    JSON that does not parse any more, and other types in JSON.
     A unit that one of them leaves out is compared only if it is a sign, such as ``%``.
     """
     if text == reference:
@@ -206,7 +213,8 @@ def find_changed_facts(text: str, reference: str) -> ChangedFacts:
         new, lost = _compare_signs(found, expected)
     negations = _compare_negations(_split_words(text), _split_words(reference))
     values = _compare_json(text, reference)
-    for each in (_compare_operators(text, reference), negations, values):
+    operators, dates = _compare_operators(text, reference), _compare_dates(text, reference)
+    for each in (dates, operators, _compare_verdicts(text, reference), negations, values):
         new, lost = [*new, *each[0]], [*lost, *each[1]]
     first = next(zip(*values, strict=True), None)
     is_value = first is not None and _VALID_JSON not in first
@@ -452,6 +460,28 @@ def _list_comparisons(text: str) -> list[tuple[str, str]]:
         operator = _OPERATOR_SPELLINGS.get(match["operator"], match["operator"])
         found.append((operator, " ".join(filter(None, (match["left"], operator, match["right"])))))
     return found
+
+
+def _compare_dates(text: str, reference: str) -> tuple[list[str], list[str]]:
+    """List the dates that are written alike, with the same parts in another order."""
+    found, expected = (Counter(map(_read_date, _DATE.finditer(each))) for each in (text, reference))
+    new, lost = found - expected, expected - found
+    shared = {shape for _, shape in new} & {shape for _, shape in lost}
+    own, other = ([date for date, shape in side if shape in shared] for side in (new, lost))
+    return own, other
+
+
+def _read_date(match: re.Match[str]) -> tuple[str, tuple[object, ...]]:
+    """Return a date, and what one with exchanged parts has, too: lengths, separator and parts."""
+    parts = match.group(1, 3, 4)
+    return match[0], (*map(len, parts), match[2], *sorted(parts))
+
+
+def _compare_verdicts(text: str, reference: str) -> tuple[list[str], list[str]]:
+    """List the signs of which each text has others, such as a cross for a check mark."""
+    found, expected = (Counter(_SIGN.findall(each)) for each in (text, reference))
+    new, lost = [*(found - expected).elements()], [*(expected - found).elements()]
+    return (new, lost) if new and lost else ([], [])
 
 
 def _compare_json(text: str, reference: str) -> tuple[list[str], list[str]]:
