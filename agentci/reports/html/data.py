@@ -618,6 +618,7 @@ def _describe_policy(report: Report) -> JsonObject:
         "title": choose_title(policy),
         "columns": list_columns(policy),
         "changes": [format_cells(each, policy) for each in policy.loosened[:MAX_CHANGES]],
+        "effects": [each.effect for each in policy.loosened[:MAX_CHANGES]],
         "omitted": max(0, len(policy.loosened) - MAX_CHANGES),
         "remarks": remarks,
     }

@@ -118,11 +118,14 @@ function baselineName() {
 function policyNote() {
   const { policy } = DATA;
   if (!policy?.changes?.length) return null;
-  const rows = policy.changes.slice(0, isNarrow.matches ? 1 : 2).map((cells) => {
-    const [after, before, subject] = [...cells].reverse();
+  const rows = policy.changes.slice(0, isNarrow.matches ? 1 : 2).map((cells, index) => {
+    const [last, before, subject] = [...cells].reverse();
+    // The last cell ends with it.
+    const effect = policy.effects[index];
+    const after = effect ? last.slice(0, -effect.length - 2) : last;
     // Of a program, only that it differs is known.
     const word = before ? 'Policy loosened' : `${after[0].toUpperCase()}${after.slice(1)}`;
-    return make('p.note', pill('errored', word), make('span', make('code', subject), before ? [' ', make('del', before), ' \u2192 ', make('ins', after)] : ''));
+    return make('p.note', pill('errored', word), make('span', make('code', subject), before ? [' ', make('del', before), ' \u2192 ', make('ins', after)] : '', effect && `: ${effect}`));
   });
   const left = policy.changes.length + (policy.omitted ?? 0) - rows.length;
   return [...rows, left > 0 ? make('p.note', make('a', { href: '#/messages' }, `${count(left)} more`)) : null];

@@ -758,6 +758,26 @@ class TestOverview:
         assert page.texts(".remarks td") == ["code of tone", "\u2013", "edited"]
         assert "No messages." not in page.texts("main")[0]
 
+    def test_effect_of_a_policy_change_follows_its_values(self, show: Show) -> None:
+        edited = PolicyChange(
+            config="a.yaml",
+            kind="edited",
+            subject="1 eval case",
+            after="edited",
+            names=("a",),
+            key="eval_cases",
+            effect="answer by 6; pm \u2192 by 8",
+        )
+        looser = PolicyChange(
+            config="a.yaml", kind="loosened", subject="x", before="1", after="0", effect="a passes"
+        )
+        policy = PolicyComparison(base="main", loosened=(edited, looser))
+        page = show(replace(conversation_report(), policy=policy))
+        assert page.texts(".verdict .note") == [
+            "Edited\n1 eval case: a: answer by 6; pm \u2192 by 8",
+            "Policy loosened\nx 1 \u2192 0: a passes",
+        ]
+
     def test_cards_show_the_baseline_or_without_one_what_is_expected(self, show: Show) -> None:
         report = conversation_report()
         page = show(report)
