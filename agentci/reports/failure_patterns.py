@@ -299,7 +299,7 @@ def _describe_checked_row(row: ToolCallRow) -> Iterator[str]:
 
 
 def rank_seriousness(result: CheckResult) -> int:
-    """Rank a failed check: forbidden calls, then what the agent did or said, then limits."""
+    """Rank a failed check: forbidden calls, then other calls and answers, then limits."""
     judgement, evaluator = result.judgement, result.evaluator
     if evaluator.type != "check":
         return 2 if _is_resource_limit(result) else 1
