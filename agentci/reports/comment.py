@@ -118,7 +118,9 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
     )
     evaluators = _EvaluatorTables(report, is_tight=is_tight)
 
-    yield Part(make=lambda _: [_make_reasons(report, joined=is_tight)])
+    yield Part(
+        make=lambda _: sections.make_short_reasons_sections(report, MAX_REASONS, joined=is_tight)
+    )
     yield Part(
         make=lambda level: sections.make_cause_sections(
             report, layouts[level], report_url=report_url
@@ -165,10 +167,8 @@ def _list_others(report: Report, report_url: str, unfolded: int) -> Iterator[sec
     yield sections.make_lower_scores_section(report, report_url)
     yield sections.make_fixed_section(report, report_url)
     if report.comparison is not None:
-        # Reasons on one line do not say how regressions were tested.
-        reasons = report.decision.reasons
-        known = reasons if unfolded or len(reasons) - 1 > MAX_REASONS else reasons[:1]
-        yield _comparison_section(report.comparison, known)
+        # Other reasons do not say how regressions were tested.
+        yield _comparison_section(report.comparison, report.decision.reasons[:1])
     yield sections.make_skips_section(report)
     yield sections.make_notes_section(report, unfolded=unfolded)
     yield _make_warnings(report, unfolded)
@@ -186,14 +186,6 @@ def _make_warnings(report: Report, unfolded: int) -> sections.Section:
     if len(found) <= unfolded:
         return section
     return sections.fold_section(replace(section, title=""), format_count(len(found), "warning"))
-
-
-def _make_reasons(report: Report, *, joined: bool) -> sections.Section:
-    reasons = sections.make_reasons_section(report)
-    if reasons.total > MAX_REASONS:
-        folded = sections.fold_section(reasons, format_count(reasons.total, "more reason"))
-        return replace(folded, stays=True)
-    return sections.make_reasons_section(report, joined=joined)
 
 
 class _EvaluatorTables:
@@ -409,4 +401,5 @@ def _list_errored(
     others = replace(
         section, title="", blocks=map(render, more), total=len(more), max_items=MAX_CASES
     )
-    yield sections.fold_section(others, format_count(len(more), "more error"))
+    folded = sections.fold_section(others, format_count(len(more), "more error"))
+    yield replace(folded, stays=True)

@@ -234,25 +234,47 @@ def make_warnings_section(found: Mapping[str, Sequence[CaseSummary]]) -> Section
     )
 
 
-def make_reasons_section(report: Report, *, joined: bool = False) -> Section:
-    """Make a section of the other reasons for the verdict.
+def make_reasons_section(report: Report) -> Section:
+    """Make a section of the other reasons for the verdict."""
+    return _make_reasons([markdown_prose(each) for each in list_reasons(report)[1:]])
+
+
+def make_short_reasons_sections(report: Report, most: int, *, joined: bool) -> Iterator[Section]:
+    """Yield the other reasons for the verdict, then, folded, those beyond ``most``.
+
+    All regressions are one, without how they were tested.
 
     Args:
-        joined: whether all are one line, without how a regression was tested.
+        joined: whether they are one line, without the names of what errored, which is shown apart.
     """
-    others = list_reasons(report)[1:]
-    if joined and others:
-        others = ("; ".join(_TEST.sub(r"\1", each) for each in others),)
+    regressed, others = list[str](), list[str]()
+    for each in list_reasons(report)[1:]:
+        if (found := _REGRESSION.match(each)) is not None:
+            # At the start of a line, a number with a point would be that of a list.
+            scores = markdown_prose(f"from{found[2]}").removeprefix("from")
+            regressed.append(f"{markdown_code(found[1])}{scores}")
+        else:
+            others.append(markdown_prose(_ERRORED.sub(r"\1", each) if joined else each))
+    if regressed:
+        others.insert(0, f"Regressed: {', '.join(truncate.truncate_list(regressed, MAX_UNFOLDED))}")
+    first, more = others[:most], others[most:]
+    yield _make_reasons(["; ".join(first)] if joined and first else first)
+    folded = fold_section(_make_reasons(more), format_count(len(more), "more reason"))
+    yield replace(folded, stays=True)
+
+
+def _make_reasons(reasons: Sequence[str]) -> Section:
     return Section(
         name="reasons",
         title="",
         noun="reason",
-        blocks=(f"- {markdown_prose(reason)}\n" for reason in others),
-        total=len(others),
+        blocks=(f"- {each}\n" for each in reasons),
+        total=len(reasons),
     )
 
 
-_TEST: Final = re.compile(r"( regressed: mean score [^()]*) \([^()]*\)\Z")
+_REGRESSION: Final = re.compile(r"(.+) regressed: mean score( [^()]*) \(.*\)\Z")
+_ERRORED: Final = re.compile(r"( errored) \(.*\)\Z")
 CROSS: Final = "\N{CROSS MARK}"
 
 

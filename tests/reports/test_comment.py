@@ -28,13 +28,13 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.values import Problem, replace
-from agentci.reports.comment import MAX_BYTES, MAX_HEIGHT, CommentReport
+from agentci.reports.comment import MAX_BYTES, MAX_HEIGHT, MAX_REASONS, CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.page_height import FRAME, estimate_height
 from agentci.reports.run_content import encode_content
-from agentci.reports.sections import Layout, make_cause_sections, make_reasons_section
+from agentci.reports.sections import Layout, make_cause_sections, make_short_reasons_sections
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from tests.conftest import Golden
 from tests.helpers.browser import PROGRAM, browser
@@ -305,7 +305,6 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
         "more policy changes</summary>",
         "more reasons</summary>",
         f"### New failures: {sum(n % 12 < 4 for n in range(count))} cases",
-        "**`order-",
         "removed",
         "with new failures</summary>",
         f"Fixed: {format_count(sum(n % 12 == 4 for n in range(count)), 'case')}",
@@ -314,7 +313,9 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
     ):
         assert part in shown
     assert "_Not shown" not in text
-    assert len(re.findall(r"^- (\d+ more cases such as )?`order-\d+`: ", shown, re.MULTILINE)) >= 2
+    assert (
+        len(re.findall(r"^- (\d+ (more )?cases such as )?`order-\d+`: ", shown, re.MULTILINE)) >= 2
+    )
 
 
 def test_each_cause_has_a_line_before_one_is_shown_in_detail() -> None:
@@ -358,11 +359,34 @@ def test_reasons_are_one_line_where_there_is_little_room() -> None:
     report = make_report([make_result("failed", 0.1)])
     reasons = ("1 check failed", "1 eval case without a recorded run: a", "1 check errored (`x`)")
     report = replace(report, decision=replace(report.decision, reasons=reasons))
-    assert [*make_reasons_section(report, joined=True).blocks] == [
-        "- 1 eval case without a recorded run: a; 1 check errored (`x`)\n"
+    assert _list_short(report, joined=True) == [
+        "- 1 eval case without a recorded run: a; 1 check errored\n"
     ]
     report = replace(report, decision=replace(report.decision, reasons=reasons[:1]))
-    assert not [*make_reasons_section(report, joined=True).blocks]
+    assert not _list_short(report, joined=True)
+
+
+def test_regressions_are_one_short_reason() -> None:
+    """How they were tested is in a fold, and what errored is in none with what was fixed."""
+    report = make_report(
+        [make_result("errored", case=f"c{n}", reason=f"exit code {n}") for n in range(9)]
+    )
+    test = "(59 cases, 2 removed, max_regression 0.02, Holm-adjusted p = 0.039)"
+    whys = (f"case:calls regressed: mean score 0.98 → 0.83 {test}", "b: c is missing", "d is, too")
+    reasons = ("9 checks errored", *whys, *(f"e{n} regressed: mean score 1 → 0.5 ()" for n in "12"))
+    report = replace(report, decision=replace(report.decision, reasons=reasons))
+    regressed = "Regressed: `case:calls` 0.98 → 0.83, `e1` 1 → 0.5, `e2` 1 → 0.5"
+    lines = [regressed, "b: c is missing", "d is, too"]
+    assert _list_short(report, joined=False) == [f"- {each}\n" for each in lines]
+    assert _list_short(report, joined=True) == [f"- {'; '.join(lines)}\n"]
+    text = _render(report)
+    assert "p = 0.039" not in _unfold(text)
+    assert re.search(r"^<summary>\d more errors</summary>$", text, re.MULTILINE)
+
+
+def _list_short(report: Report, *, joined: bool) -> list[str]:
+    found = make_short_reasons_sections(report, MAX_REASONS, joined=joined)
+    return [block for each in found for block in each.blocks]
 
 
 def test_table_of_regressed_evaluators_counts_the_others() -> None:
