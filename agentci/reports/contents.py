@@ -18,9 +18,8 @@ from agentci.model.result import (
     Report,
     RunContent,
     TurnContent,
-    has_only_errors,
 )
-from agentci.model.trace import PriceList
+from agentci.model.trace import INCOMPLETE_RUN, PriceList
 from agentci.model.values import ContentLimit, replace
 from agentci.recordings.printed_lines import is_changed_output
 from agentci.reports.groups_and_totals import case_key
@@ -101,7 +100,7 @@ class ReportedCase(Struct, frozen=True, kw_only=True):
 
     Attributes:
         content: with the turns of the baseline.
-        state, answer_changed: against the baseline; None if that is not known, as of errored runs.
+        state, answer_changed: against the baseline; None if not known, as of incomplete runs.
         before: the content of the baseline; None without one.
         stored: the same, as far as it is kept, with results of tools.
     """
@@ -150,10 +149,17 @@ def _make_reported_case(
     )
 
 
+def _is_incomplete(results: Sequence[CheckResult]) -> bool:
+    """Return whether the run of a case has no answer to compare, such as one that failed."""
+    return any(
+        each.case.not_captured or (each.reason or "").startswith(INCOMPLETE_RUN) for each in results
+    )
+
+
 def _find_answer_change(
     results: Sequence[CheckResult], content: RunContent, before: RunContent | None
 ) -> bool | None:
-    if before is None or has_only_errors(results):
+    if before is None or _is_incomplete(results):
         return None
     changes = results[0].case.changes
     # Where an answer is not kept, or only its start, this is all that is known.
@@ -246,7 +252,7 @@ def _add_changes(report: Report, limit: ContentLimit) -> tuple[CheckResult, ...]
             # A replay that printed other lines than its own recording has a warning already.
             warnings = (text for each in results for text in each.case.warnings)
             with_lines = not any(map(is_changed_output, warnings))
-            if limit != "none" and not has_only_errors(results):
+            if limit != "none" and not _is_incomplete(results):
                 found[case_key(case)] = contents.compare(
                     case.content, before, with_lines=with_lines
                 )
