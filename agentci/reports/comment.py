@@ -40,7 +40,6 @@ MAX_CASES = 20
 MAX_HEIGHT: Final = 870
 # Of these are not folded, where there is room.
 MAX_CAUSES: Final = 3
-MAX_NAMES: Final = 3
 MAX_ROWS: Final = 5
 MAX_REASONS: Final = 3
 # Characters of an error's reason, where there is little room.
@@ -112,7 +111,7 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
     several = groups_and_totals.has_several_configs(report.results)
     unfolded = 0 if is_tight else sections.MAX_UNFOLDED
     lost = len(join_lost(list_causes(report).lost))
-    layouts = sections.list_layouts(report, causes=MAX_CAUSES, names=MAX_NAMES)
+    layouts = sections.list_layouts(report, causes=MAX_CAUSES)
     errors = groups_and_totals.group_by_cases(
         groups_and_totals.filter_by_status(report.results, "errored")
     )

@@ -100,12 +100,14 @@ class Cause(Struct, frozen=True, kw_only=True):
         found = next((turn.question for turn in summary.dialogue if turn.question), "")
         return "" if found == summary.id else found
 
-    def format_others(self, write: Callable[[str], str], write_note: Callable[[str], str]) -> str:
+    def format_others(
+        self, write: Callable[[str], str], write_note: Callable[[str], str] | None
+    ) -> str:
         """Format ``2 more cases fail in the same way: a, b (took 9 s)``, or nothing.
 
         Args:
             write: escapes the id of a case.
-            write_note: escapes the numbers of a case with the words around them.
+            write_note: escapes the numbers of a case with the words around them; None for none.
         """
         if not self.others:
             return ""
@@ -155,8 +157,8 @@ class Cause(Struct, frozen=True, kw_only=True):
 MAX_EVALUATORS: Final = 3
 
 
-def _add_note(note: str, write: Callable[[str], str]) -> str:
-    return f" ({write(note)})" if note else ""
+def _add_note(note: str, write: Callable[[str], str] | None) -> str:
+    return f" ({write(note)})" if note and write is not None else ""
 
 
 class Causes(Struct, frozen=True, kw_only=True):

@@ -36,7 +36,6 @@ from agentci.reports.comparison import ADVISORY, describe_change
 from agentci.reports.differences import RunDifference
 from agentci.reports.failures import NEW_TITLE, Cause, FailedCheck, list_causes
 from agentci.reports.groups_and_totals import (
-    MAX_NAMES,
     EvaluatorChecks,
     ReasonGroup,
     Verdict,
@@ -423,30 +422,28 @@ class Layout(Struct, frozen=True, kw_only=True):
         is_tight: whether a line about another cause is one line of the page.
         causes: number of causes.
         whole: of these, the first that are not short: a short one has only one check, one part of
-            its difference, each call and answer in one line, and one name.
+            its difference, each call and answer in one line, and no numbers of other cases.
         further: number of lines about other causes.
-        names: of the cases that fail in the same way as another.
     """
 
     causes: int
     whole: int = MAX_CASES
     further: int = MAX_FURTHER_CAUSES
-    names: int = MAX_NAMES
     is_tight: bool = False
 
 
-def list_layouts(report: Report, *, causes: int, names: int) -> Sequence[Layout]:
+def list_layouts(report: Report, *, causes: int) -> Sequence[Layout]:
     """List the layouts for a report, from the tightest one: one line for each cause.
 
     Args:
-        causes, names: the most of them.
+        causes: the most of them.
     """
     others = min(max(len(list_causes(report).new) - 1, 0), MAX_FURTHER_CAUSES)
     steps = [(0, 0, others + 1), (1, 0, others), (1, 1, others)]
     for n in range(2, min(causes, others + 1) + 1):
         steps += [(n, n - 1, others), (n, n, others)]
     return [
-        Layout(causes=shown, whole=whole, further=further, names=names, is_tight=not whole)
+        Layout(causes=shown, whole=whole, further=further, is_tight=not whole)
         for shown, whole, further in steps
     ]
 
@@ -466,9 +463,9 @@ def make_cause_sections(
     """
     causes = list_causes(report)
 
-    def render(group: Sequence[CaseOutcome], names: int = MAX_NAMES) -> str:
-        cause = causes.describe(group, max(names, 1))
-        shown = _render_cause(cause, report, report_url, is_short=not names)
+    def render(group: Sequence[CaseOutcome], *, is_short: bool = False) -> str:
+        cause = causes.describe(group)
+        shown = _render_cause(cause, report, report_url, is_short=is_short)
         return f"{shown}{render_details(cause)}"
 
     def render_line(group: Sequence[CaseOutcome]) -> str:
@@ -479,9 +476,7 @@ def make_cause_sections(
     count = format_count(sum(map(len, causes.new)), "case")
     title = f"### {NEW_TITLE if report.baseline else 'Failures'}: {count}\n\n"
     first, more = causes.new[: layout.causes], causes.new[layout.causes :]
-    shown = (
-        render(each, layout.names * (number < layout.whole)) for number, each in enumerate(first)
-    )
+    shown = (render(each, is_short=number >= layout.whole) for number, each in enumerate(first))
     yield _make_cases(shown, len(first), title, share=0.25)
     lines = more[: layout.further]
     # Without a code block between them, the list would continue that of the case above.
@@ -610,14 +605,13 @@ def _render_cause(cause: Cause, report: Report, report_url: str, *, is_short: bo
         names = [each.result.evaluator.name for each in cause.checks[most:]]
         shown = list_first_names(names, markdown_code)
         lines.append(f"- and {format_count(more, 'more check')}: {shown}\n")
-    if others := cause.format_others(
-        lambda case: format_case_link(case, report_url), markdown_code
-    ):
+
+    def write(case: str) -> str:
+        return format_case_link(case, report_url)
+
+    if others := cause.format_others(write, None if is_short else markdown_code):
         lines.append(f"- {others}\n")
-    if similar := cause.format_similar(
-        None if is_short else lambda case: format_case_link(case, report_url),
-        markdown_code,
-    ):
+    if similar := cause.format_similar(write, markdown_code):
         lines.append(f"- {similar}\n")
     shown = _render_difference(cause.difference, is_short=is_short)
     return f"{heading}\n\n{''.join(lines)}\n{shown}"

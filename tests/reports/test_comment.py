@@ -594,3 +594,16 @@ def test_comment_fits_size_limit(character: str) -> None:
     assert "_Not shown: " in text
     links = f"[Workflow run]({RUN}) \N{MIDDLE DOT} [Artifacts]({RUN}#artifacts)"
     assert text.endswith(f"\n{links} \N{MIDDLE DOT} commit 8c1f8c1f8c1f\n")
+
+
+@pytest.mark.parametrize(("cases", "others"), [(6, ""), (7, ", … and 1 more")])
+def test_five_names_are_shown_before_a_number(cases: int, others: str) -> None:
+    """Also where a case is short: then without the numbers in which they differ."""
+    report = make_report(
+        [make_result("failed", 0.1, case=f"c{n}", misses=[f"lacks {n} EUR"]) for n in range(cases)]
+    )
+    for whole, shown in ((1, r"`c\d` \(`lacks \d EUR`\)"), (0, r"`c\d`")):
+        sections = make_cause_sections(report, Layout(causes=1, whole=whole), report_url="")
+        text = "".join(block for each in sections for block in each.blocks)
+        names = ", ".join([shown] * 5)
+        assert re.search(rf"- \d more cases fail in the same way: {names}{others}", text)
