@@ -606,4 +606,4 @@ def test_five_names_are_shown_before_a_number(cases: int, others: str) -> None:
         sections = make_cause_sections(report, Layout(causes=1, whole=whole), report_url="")
         text = "".join(block for each in sections for block in each.blocks)
         names = ", ".join([shown] * 5)
-        assert re.search(rf"- \d more cases fail in the same way: {names}{others}", text)
+        assert re.search(rf"- \d more cases fail for the same reason: {names}{others}", text)
