@@ -282,6 +282,32 @@ class ChangedResult(
     ] = "other"
 
 
+# The most serious first.
+CallChange: TypeAlias = Literal["new_tool", "lost_tool", "arguments", "added", "removed"]
+CALL_CHANGES: Final[tuple[CallChange, ...]] = get_args(CallChange)
+
+
+class ChangedCall(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """A tool call that another one, or none, stands for in the baseline."""
+
+    tool: str
+    kind: Annotated[
+        CallChange,
+        Meta(
+            description="The run newly calls the tool (`new_tool`), calls it no longer "
+            "(`lost_tool`), with other arguments, or calls it more (`added`) or less often."
+        ),
+    ]
+    before: Annotated[
+        str,
+        Meta(description="The call, or its first argument that differs; empty if there is none."),
+    ] = ""
+    after: Annotated[str, Meta(description="Likewise, of this run.")] = ""
+    count: Annotated[int, Meta(description="Number of equal calls.")] = 1
+
+
 class RunChanges(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a run does otherwise than in the baseline."""
 
@@ -300,6 +326,14 @@ class RunChanges(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
         Meta(description="Of calls with the same arguments; the first ones, errors before others."),
     ] = ()
     more_results: Annotated[int, Meta(description="How many more differ.")] = 0
+    calls: Annotated[
+        tuple[ChangedCall, ...],
+        Meta(description="The first tool calls that differ, the most serious ones first."),
+    ] = ()
+    more_calls: Annotated[int, Meta(description="How many more differ.")] = 0
+    reworded_calls: Annotated[
+        int, Meta(description="Of how many calls only the words of arguments differ.")
+    ] = 0
     printed: Annotated[str, Meta(description="What else the command printed.")] = ""
 
 

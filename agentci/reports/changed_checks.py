@@ -234,6 +234,7 @@ def format_changes(report: Report, write: Callable[[str], str] = str) -> tuple[s
     """
     outcomes = list_case_outcomes(report)
     counts = {
+        "changed tool calls": sum(bool(each.changed_calls) for each in outcomes),
         "changed tool results": sum(each.has_other_results for each in outcomes),
         "a changed answer": sum(each.answer_changed is True for each in outcomes),
     }

@@ -1,4 +1,4 @@
-"""Names the cases whose answers or tool results changed although no check fails by that."""
+"""Names the cases whose answers, tool calls or results changed although no check fails by that."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -8,7 +8,15 @@ from msgspec import Struct
 from agentci._util.text import escape, truncate
 from agentci._util.text.change import ARROW
 from agentci._util.text.format import format_count
-from agentci.model.case import RESULT_CHANGES, ChangedResult, ChangedText, ResultChange
+from agentci.model.case import (
+    CALL_CHANGES,
+    RESULT_CHANGES,
+    ChangedCall,
+    ChangedResult,
+    ChangedText,
+    ResultChange,
+    RunChanges,
+)
 from agentci.model.result import Report
 from agentci.reports.changed_checks import find_changes
 from agentci.reports.groups_and_totals import list_first_names
@@ -16,6 +24,9 @@ from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 
 # Of a text, which is that short already unless another program wrote the report.
 MAX_SHOWN: Final = 100
+# Of a case.
+MAX_CALLS: Final = 2
+MINUS: Final = "\N{MINUS SIGN}"
 
 
 class ChangedRuns(Struct, frozen=True, kw_only=True):
@@ -42,9 +53,9 @@ class ChangedRuns(Struct, frozen=True, kw_only=True):
 def list_changed_runs(
     report: Report, most: int, write_case: Callable[[str], str], write: Callable[[str], str]
 ) -> Iterator[ChangedRuns]:
-    """Yield tools that newly fail, then other results of tools, then changed answers.
+    """Yield tools that newly fail, then changed calls, results of tools, and answers.
 
-    The last two are of cases that no other list of what got worse has.
+    The last three are of cases that no other list of what got worse has.
 
     Args:
         most: number of cases, and of failing tools, that are shown of each.
@@ -55,10 +66,9 @@ def list_changed_runs(
         flat = truncate.short(escape.flatten_line(text), MAX_SHOWN)
         return write(flat) if flat else "nothing"
 
-    outcomes = list_case_outcomes(report)
-    yield from _list_failing(outcomes, most, write_case, show)
-    lost = {case for _, _, case in find_changes(report)}
-    unseen = [each for each in outcomes if not each.problems and each.summary.id not in lost]
+    yield from _list_failing(list_case_outcomes(report), most, write_case, show)
+    unseen = list_unseen(report)
+    yield from _list_calls(unseen, most, write_case, show)
     results = [
         (each, each.summary.changes.results[0])
         for each in unseen
@@ -93,6 +103,62 @@ def list_changed_runs(
             ),
             left=len(answers[most:]),
         )
+
+
+def list_unseen(report: Report) -> list[CaseOutcome]:
+    """List the cases that no other list of what got worse has."""
+    lost = {case for _, _, case in find_changes(report)}
+    return [
+        each
+        for each in list_case_outcomes(report)
+        if not each.problems and each.summary.id not in lost
+    ]
+
+
+def _list_calls(
+    outcomes: Sequence[CaseOutcome],
+    most: int,
+    write_case: Callable[[str], str],
+    write: Callable[[str], str],
+) -> Iterator[ChangedRuns]:
+    changed = [
+        (each, each.summary.changes) for each in outcomes if each.summary.changes is not None
+    ]
+    named = [(each, changes) for each, changes in changed if changes.calls]
+    named.sort(key=lambda pair: CALL_CHANGES.index(pair[1].calls[0].kind))
+    reworded = sum(bool(changes.reworded_calls) for _, changes in changed if not changes.calls)
+    if not named and not reworded:
+        return
+    words = f"other words of arguments in {format_count(reworded, 'passing case')}"
+    yield ChangedRuns(
+        label="changed tool calls",
+        head=", ".join(
+            [
+                *([_count_passing(len(named))] if named else []),
+                *([words] if reworded else []),
+            ]
+        ),
+        items=tuple(
+            f"{write_case(each.summary.id)}: {_format_calls(changes, write)}"
+            for each, changes in named[:most]
+        ),
+        left=len(named[most:]),
+    )
+
+
+def _format_calls(changes: RunChanges, write: Callable[[str], str]) -> str:
+    shown = changes.calls[:MAX_CALLS]
+    more = len(changes.calls) - len(shown) + changes.more_calls
+    texts = [_format_call(each, write) for each in shown]
+    return ", ".join([*texts, *([f"{more:,} more"] if more else [])])
+
+
+def _format_call(call: ChangedCall, write: Callable[[str], str]) -> str:
+    times = f" ({call.count:,} times)" if call.count > 1 else ""
+    if call.before and call.after:
+        return f"{write(call.tool)} {_format(call, write)}{times}"
+    sign = "+" if call.after else MINUS
+    return f"{sign} {write(call.after or call.before)}{times}"
 
 
 # What the lines of the other kinds of changes begin with.
@@ -141,5 +207,5 @@ def _count_passing(count: int) -> str:
     return format_count(count, "passing case")
 
 
-def _format(changed: ChangedText | ChangedResult, write: Callable[[str], str]) -> str:
+def _format(changed: ChangedText | ChangedResult | ChangedCall, write: Callable[[str], str]) -> str:
     return f"{write(changed.before)} {ARROW} {write(changed.after)}"

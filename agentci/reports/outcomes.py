@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count, format_duration, format_number
-from agentci.model.case import CaseSummary, ResultChange
+from agentci.model.case import CaseSummary, ChangedCall, ResultChange
 from agentci.model.result import (
     CaseState,
     CheckResult,
@@ -109,6 +109,11 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         changes = self.summary.changes
         first = changes.results[:1] if changes else ()
         return any(each.kind == "other" for each in first)
+
+    @property
+    def changed_calls(self) -> tuple[ChangedCall, ...]:
+        """The first tool calls that the baseline does not have so, or only the baseline has."""
+        return self.summary.changes.calls if self.summary.changes else ()
 
     @property
     def problems(self) -> tuple[CheckResult, ...]:

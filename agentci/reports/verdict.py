@@ -19,6 +19,7 @@ from agentci.model.result import Report
 from agentci.model.trace import PRINTED_KEY, concerns_reviewers
 from agentci.model.values import IdentityKey
 from agentci.reports.changed_checks import count_tool_changes, find_changes, make_check_key
+from agentci.reports.changed_runs import list_unseen
 from agentci.reports.groups_and_totals import (
     case_key,
     filter_by_status,
@@ -194,6 +195,17 @@ def _find_large_increases(report: Report) -> Iterator[str]:
     yield from list_large_increases(summarize_metrics(report))
 
 
+def _find_other_tools(report: Report) -> Iterator[str]:
+    """Tools that a case newly calls, or no longer, if no other list of what got worse has it."""
+    if report.comparison is None or report.comparison.no_baseline:
+        return
+    kinds = [{call.kind for call in each.changed_calls} for each in list_unseen(report)]
+    if count := sum("new_tool" in each for each in kinds):
+        yield f"{format_count(count, 'case')} with a newly called tool"
+    if count := sum("lost_tool" in each and "new_tool" not in each for each in kinds):
+        yield f"{format_count(count, 'case')} in which a tool is no longer called"
+
+
 def _find_possible_errors(report: Report) -> Iterator[str]:
     """Results of tools that look like errors and pass, of cases that no baseline shows."""
     cases = {
@@ -262,6 +274,7 @@ _FINDERS: Final[tuple[Callable[[Report], Iterator[str]], ...]] = (
     _find_advisory,
     _find_errors,
     _find_changed_tools,
+    _find_other_tools,
     _find_possible_errors,
     _find_other_facts,
     _find_large_increases,

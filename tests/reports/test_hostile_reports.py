@@ -14,8 +14,10 @@ from lxml import etree, html
 
 from agentci.cli.publish import make_outputs, render_outputs
 from agentci.model.case import (
+    CALL_CHANGES,
     RESULT_CHANGES,
     Case,
+    ChangedCall,
     ChangedResult,
     ChangedText,
     EvalCase,
@@ -93,9 +95,13 @@ CHANGED_TEXTS = values(ChangedText, before=TEXT, after=TEXT)
 CHANGED_RESULTS = values(
     ChangedResult, tool=TEXT, before=TEXT, after=TEXT, kind=st.sampled_from(RESULT_CHANGES)
 )
+CHANGED_CALLS = values(
+    ChangedCall, tool=TEXT, before=TEXT, after=TEXT, kind=st.sampled_from(CALL_CHANGES)
+)
 RUN_CHANGES = values(
     RunChanges, answer=st.none() | CHANGED_TEXTS, facts=TEXT, printed=TEXT,
     results=st.lists(CHANGED_RESULTS, max_size=2).map(tuple),
+    calls=st.lists(CHANGED_CALLS, max_size=2).map(tuple),
 )  # fmt: skip
 CASES = st.tuples(
     values(

@@ -16,14 +16,17 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.values import Json, replace
+from agentci.reports.changed_calls import MAX_CALLS
 from agentci.reports.changed_checks import format_changes
 from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.comment import CommentReport
+from agentci.reports.compared_runs import read_run
 from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.json_report import JsonReport
 from agentci.reports.merge.read import read_report
-from agentci.reports.run_changes import MAX_RESULTS, find_run_changes, read_run
+from agentci.reports.run_changes import MAX_RESULTS, find_run_changes
 from agentci.reports.run_content import encode_content
+from agentci.reports.verdict import list_verdict_warnings
 from tests.helpers.reports import Chunks, make_report, make_result, text_of
 
 
@@ -97,6 +100,133 @@ def test_ids_and_times_are_not_compared(now: Json, before: Json) -> None:
     assert _compare_results(now, before) == []
 
 
+def _use(name: str, **arguments: Json) -> CallContent:
+    return CallContent(name=name, arguments=arguments, result="ok")
+
+
+def _list_calls(now: list[CallContent], before: list[CallContent]) -> list[tuple[str, ...]]:
+    found = _compare(_run(*now), _run(*before))
+    assert found.results == ()
+    return [(each.kind, each.tool, each.before, each.after) for each in found.calls]
+
+
+FIND, REFUND, ASK = _use("find", id="4711"), _use("refund", id="4711"), _use("ask")
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "changes"),
+    [
+        ([FIND, REFUND], [FIND], [("new_tool", "refund", "", 'refund(id="4711")')]),
+        ([FIND], [FIND, ASK], [("lost_tool", "ask", "ask()", "")]),
+        ([FIND, REFUND], [FIND, ASK], [
+            ("new_tool", "refund", "", 'refund(id="4711")'), ("lost_tool", "ask", "ask()", ""),
+        ]),
+        ([FIND, ASK, FIND], [FIND, ASK], [("added", "find", "", 'find(id="4711")')]),
+        ([FIND], [FIND, FIND], [("removed", "find", 'find(id="4711")', "")]),
+        ([_use("find", id="4171")], [FIND], [("arguments", "find", "id: 4711", "id: 4171")]),
+        ([_use("find", id=4711)], [FIND], [("arguments", "find", 'id: "4711"', "id: 4711")]),
+        ([_use("f", a={"b": [True]})], [_use("f", a={"b": [False]})], [
+            ("arguments", "f", "a.b[0]: false", "a.b[0]: true"),
+        ]),
+        ([_use("f", unit="EUR")], [_use("f")], [("arguments", "f", "unit: absent", 'unit: "EUR"')]),
+        ([_use("find", q="the 5 best")], [_use("find", q="the 3 best")], [
+            ("arguments", "find", "q: the 3 best", "q: the 5 best"),
+        ]),
+        ([_use("book", day="2026-03-05")], [_use("book", day="2026-03-04")], [
+            ("arguments", "book", "day: 2026-03-04", "day: 2026-03-05"),
+        ]),
+    ],
+)  # fmt: skip
+def test_changed_calls_are_named(
+    now: list[CallContent], before: list[CallContent], changes: list[tuple[str, ...]]
+) -> None:
+    assert _list_calls(now, before) == changes
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "reworded"),
+    [
+        ([REFUND, FIND], [FIND, REFUND], 0),
+        ([_use("f", n=n) for n in (3, 2, 1)], [_use("f", n=n) for n in (1, 2, 3)], 0),
+        ([_use("f", id="call_5kVb81mGqQ2d")], [_use("f", id="call_9kVb81mGqQ2x")], 0),
+        ([_use("f", at="2026-01-02T03:04:05.1Z")], [_use("f", at="2026-02-02T03:04:07.1Z")], 0),
+        ([_use("f", n=1)], [_use("f", n=1.0)], 0),
+        ([_use("f", at=1795964438)], [_use("f", at=1795964441)], 0),
+        ([_use("f", city="Rome, Italy")], [_use("f", city="Rome")], 1),
+        ([_use("f", city="rome")], [_use("f", city="Rome")], 1),
+        ([_use("f", query="forecast")], [_use("f", query="weather")], 1),
+        ([_use("f", reason="It is broken")], [_use("f")], 1),
+        ([CallContent(name="f")], [_use("f", a=1)], 0),
+    ],
+)  # fmt: skip
+def test_order_ids_and_words_of_calls_are_not_named(
+    now: list[CallContent], before: list[CallContent], reworded: int
+) -> None:
+    assert _list_calls(now, before) == []
+    assert _compare(_run(*now), _run(*before)).reworded_calls == reworded
+
+
+def test_id_that_the_question_gives_is_compared() -> None:
+    now, before = (
+        RunContent(turns=(TurnContent(user="Ship 1795964438", answer="y", calls=(call,)),))
+        for call in (_use("ship", id="1795964483"), _use("ship", id="1795964438"))
+    )
+    [found] = _compare(now, before).calls
+    assert (found.before, found.after) == ("id: 1795964438", "id: 1795964483")
+
+
+def test_equal_calls_are_counted_and_others_limited() -> None:
+    found = _compare(_run(*[FIND] * 300), _run(FIND, ASK))
+    assert [(each.kind, each.count) for each in found.calls] == [("lost_tool", 1), ("added", 299)]
+    many = _compare(_run(*(_use("f", n=index) for index in range(300))), _run())
+    assert (len(many.calls), many.more_calls) == (MAX_CALLS, 300 - MAX_CALLS)
+
+
+def test_calls_of_other_sub_agents_are_compared() -> None:
+    now, before = (
+        _run(subagents=(SubagentContent(turns=_run(*calls).turns, name=name),))
+        for name, calls in (("s", [FIND, REFUND]), ("t", [FIND]))
+    )
+    [found] = _compare(now, before).calls
+    assert (found.kind, found.tool) == ("new_tool", "refund")
+
+
+def test_changed_calls_are_listed_by_case_and_new_tools_are_a_warning() -> None:
+    pairs = [
+        (_run(FIND, REFUND), _run(FIND)),
+        (_run(*[FIND] * 8), _run(FIND, ASK)),
+        (_run(_use("find", id="4171")), _run(FIND)),
+        (_run(_use("find", q="good shoes")), _run(_use("find", q="nice shoes"))),
+    ]
+    report = limit_contents(_report(*pairs), "full")
+    [line] = _list_lines(report)
+    assert line.startswith(
+        "changed tool calls: 3 passing cases, other words of arguments in 1 passing case ["
+    )
+    assert 'c0: + refund(id="4711")' in line
+    assert 'c1: \N{MINUS SIGN} ask(), + find(id="4711") (7 times)' in line
+    assert "1 more" in line
+    warnings = (
+        "1 case with a newly called tool", "1 case in which a tool is no longer called",
+    )  # fmt: skip
+    assert list_verdict_warnings(report) == warnings
+    assert format_changes(report) == ("3 cases with changed tool calls",)
+    failed = limit_contents(_report(*pairs, status="failed"), "full")
+    assert (_list_lines(failed), list_verdict_warnings(failed)) == ([], ())
+    comment = text_of(CommentReport(), report)
+    assert "- **changed tool calls:** 3 passing cases" in comment
+    assert '+ `refund(id="4711")`' in comment
+
+
+@pytest.mark.parametrize("text", ["a-", "a", "1", "a1", "1795964438 ", "not "])
+def test_many_calls_with_huge_arguments_are_compared_in_little_time(text: str) -> None:
+    now, before = (
+        _run(*(_use("f", a=f"{index} {text * 5_000} {end}") for index in range(220)))
+        for end in ("x", "y")
+    )
+    assert _compare(now, before).results == ()
+
+
 @pytest.mark.parametrize("text", ["a-", "a", "1", "Error ", "2026-01-02T03:04:05."])
 def test_huge_results_are_compared_in_little_time(text: str) -> None:
     assert len(_compare_results(f"{text * 50_000} x", f"{text * 50_000} y")) == 1
@@ -113,11 +243,11 @@ def test_result_that_was_not_recorded_is_not_compared() -> None:
 def test_calls_are_paired_by_their_arguments() -> None:
     others = (_call("a", arguments={"id": 1}), _call("b", arguments={"id": 2}))
     added = _call("c", arguments={"id": 3})
-    assert _compare(_run(*others[::-1], added), _run(*others)) == RunChanges()
+    assert _compare(_run(*others[::-1], added), _run(*others)).results == ()
     changed = replace(others[0], result="z")
     [found] = _compare(_run(others[1], changed), _run(*others)).results
     assert (found.before, found.after) == ("a", "z")
-    assert _compare(_run(_call("a", name="other")), _run(_call("b"))) == RunChanges()
+    assert _compare(_run(_call("a", name="other")), _run(_call("b"))).results == ()
 
 
 def test_call_that_the_baseline_lacks_newly_fails() -> None:
@@ -128,8 +258,8 @@ def test_call_that_the_baseline_lacks_newly_fails() -> None:
             assert (found.kind, found.before) == ("error", "")
         # The tool failed as often, or that is not known.
         for other in (replace(now, arguments=3), CallContent(name="find", arguments=3)):
-            assert _compare(_run(now), _run(other)) == RunChanges()
-    assert _compare(_run(_call(arguments={"id": 2})), _run(before)) == RunChanges()
+            assert _compare(_run(now), _run(other)).results == ()
+    assert _compare(_run(_call(arguments={"id": 2})), _run(before)).results == ()
 
 
 def test_results_of_sub_agents_are_compared() -> None:
