@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from textwrap import wrap
 from typing import Final, Literal, TypeAlias
 
@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from agentci._util.text import change, escape, truncate
 from agentci._util.text.format import format_count
+from agentci.evaluators.changed_facts import find_changed_facts
 from agentci.model.result import BaselineTurn, CallContent, ExpectedCall, RunContent, TurnContent
 from agentci.model.values import Json, replace
 from agentci.reports.tool_calls import (
@@ -54,7 +55,8 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
         found: list[str] = []
         for text in self.texts:
             if found and (found[-1][0], text[0]) == ("-", "+"):
-                pair = change.shorten_pair(found[-1][2:], text[2:], width)
+                shorten = change.shorten_pair if self.rows else shorten_answers
+                pair = shorten(found[-1][2:], text[2:], width)
                 found[-1:] = [f"- {pair[0]}", f"+ {pair[1]}"]
             else:
                 found.append(text)
@@ -328,9 +330,44 @@ def _format_answers(expected: str, actual: str | None) -> Iterator[str]:
     one, other = _split(expected), _split(actual)
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
     old, new = (escape.flatten_line(" ".join(side[same:])) for side in (one, other))
-    for sign, text in zip("-+", change.shorten_pair(old, new, MAX_CHARACTERS), strict=True):
+    for sign, text in zip("-+", shorten_answers(old, new, MAX_CHARACTERS), strict=True):
         if text:
             yield _format(sign, text)
+
+
+def shorten_answers(one: str, other: str, limit: int) -> tuple[str, str]:
+    """Truncate two answers around the first fact that differs, else around the first word.
+
+    Punctuation and the case of letters are no difference where words differ later.
+    """
+    pair = change.shorten_pair(one, other, limit)
+    texts = one[:_MAX_COMPARED], other[:_MAX_COMPARED]
+    if pair == (one, other) or not (places := _find_words(*texts)):
+        return pair
+    facts = find_changed_facts(texts[1], texts[0])
+    found = [own[0] if own else "" for own in (facts.lost, facts.new)]
+    if any(found) and all(fact in part for fact, part in zip(found, pair, strict=True)):
+        return pair
+    first, second = (
+        change.cut_around(text, text.find(fact) if fact and fact in text else at, limit)
+        for text, fact, at in zip((one, other), found, places, strict=True)
+    )
+    return first, second
+
+
+_MAX_COMPARED: Final = 20_000
+_WORD: Final = re.compile(r"\w+(?:[.,:]\w+)*|[^\w\s.,:;!?]")
+
+
+def _find_words(one: str, other: str) -> tuple[int, int] | None:
+    """Find the first word that differs, in both texts; None if none does."""
+    for first, second in zip_longest(_WORD.finditer(one), _WORD.finditer(other)):
+        if first is None or second is None or first[0].casefold() != second[0].casefold():
+            return (
+                first.start() if first else len(one),
+                second.start() if second else len(other),
+            )
+    return None
 
 
 def _format(sign: str, text: str) -> str:

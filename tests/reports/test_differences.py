@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from agentci.model.result import BaselineTurn, CallContent, ExpectedCall, RunContent, TurnContent
-from agentci.reports.differences import MAX_CALL_LINES, RunDifference, find_difference
+from agentci.reports.differences import (
+    MAX_CALL_LINES,
+    RunDifference,
+    find_difference,
+    shorten_answers,
+)
 from agentci.reports.tool_calls import WIDTH
 
 
@@ -303,3 +308,29 @@ def test_missing_turns_are_named() -> None:
     assert found is not None
     assert found.format_missing_turns() == "turns 2, 3 are missing"
     assert (list(found.list_parts()), found.more_answers) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "shown"),
+    [
+        (
+            f"Yes, opened headphones can be returned {'and we pay for it. ' * 6}",
+            f"Yes. Opened headphones can be returned {'and we pay for it. ' * 6}It is 4.95 EUR.",
+            ("pay for it", "4.95 EUR"),
+        ),
+        (
+            f"Yes, {'we will send the parcel to you. ' * 5}It is blue.",
+            f"yes! {'We will send the parcel to you. ' * 5}It is red.",
+            ("blue", "red"),
+        ),
+        (f"Yes, {'we will send it ' * 9}", f"Yes. {'We will send it ' * 9}", ("Yes,", "Yes.")),
+        (f"It costs 4 EUR. {'Thanks. ' * 20}", f"It costs 5 EUR. {'Bye. ' * 20}", ("4", "5")),
+    ],
+)
+def test_answers_are_cut_around_a_fact_or_word(
+    expected: str, actual: str, shown: tuple[str, str]
+) -> None:
+    """Punctuation and case come first, and say nothing."""
+    for text, part in zip(shorten_answers(expected, actual, 60), shown, strict=True):
+        assert part in text
+        assert len(text) <= 61

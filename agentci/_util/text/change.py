@@ -100,10 +100,15 @@ def shorten_pair(one: str, other: str, limit: int) -> tuple[str, str]:
         (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
         min(len(one), len(other)),
     )
-    left = max(0, same - limit // 4)
+    return cut_around(one, same, limit), cut_around(other, same, limit)
+
+
+def cut_around(text: str, at: int, limit: int) -> str:
+    """Truncate a text to ``limit`` characters that start a few words before an index."""
+    left = max(0, at - limit // 4)
     if left:
-        left = max(left, one.find(" ", left, same))
-    return _cut(one, left, limit), _cut(other, left, limit)
+        left = max(left, text.find(" ", left, at))
+    return _cut(text, left, limit)
 
 
 def quote_pair(one: str, other: str, limit: int) -> tuple[str, str]:
