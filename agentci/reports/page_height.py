@@ -29,12 +29,12 @@ _BLOCK: Final = 16
 FRAME: Final = 16
 # The width of a line, of what an item of a list is indented, and of the verdict, whose letters are
 # larger; that of a letter, one in code, and of what is around code.
-_WIDTH: Final = 725
+_WIDTH: Final = 730
 _INDENT: Final = 28
 _VERDICT_WIDTH: Final = 450
-_LETTER: Final = 6.7
-_CODE_LETTER: Final = 7.2
-_PADDING: Final = 10
+_LETTER: Final = 6.5
+_CODE_LETTER: Final = 7.3
+_PADDING: Final = 2
 # From here on, letters are wide.
 _IDEOGRAPHS: Final = "\u2e80"
 
