@@ -166,7 +166,9 @@ def shows_failure(result: Any, *flags: bool | None) -> bool:
 
 
 def _make_change(call: ComparedCall, now: Json, then: Json, kind: ResultChange) -> ChangedResult:
-    texts = (short(" ".join(_write(each).split()), MAX_SHOWN) for each in (then, now))
+    # Readers of recordings have no result, or an empty text, as null.
+    written = ("" if each is None else _write(each) for each in (then, now))
+    texts = (short(" ".join(each.split()), MAX_SHOWN) for each in written)
     before, after = map(escape.flatten_line, texts)
     return ChangedResult(tool=call.name, before=before, after=after, kind=kind)
 

@@ -53,7 +53,7 @@ def _compare_results(now: Json, before: Json) -> list[ChangedResult]:
         ({"error": "x"}, {"id": 7}, "error", '{"error": "x"}', '{"id": 7}'),
         ("Error: no stock", "3 pieces", "error", "Error: no stock", "3 pieces"),
         ("", "3\npieces", "empty", "", "3 pieces"),
-        (None, [1], "empty", "null", "[1]"),
+        (None, [1], "empty", "", "[1]"),
     ],
 )
 def test_kind_of_a_changed_result_is_found(
