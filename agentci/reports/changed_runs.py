@@ -18,7 +18,8 @@ from agentci.model.case import (
     RunChanges,
 )
 from agentci.model.result import Report
-from agentci.reports.changed_checks import find_changes
+from agentci.reports.changed_checks import find_changes, make_check_key
+from agentci.reports.failure_patterns import is_resource_limit
 from agentci.reports.groups_and_totals import list_first_names
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 
@@ -77,7 +78,7 @@ def list_changed_runs(
     if results:
         yield ChangedRuns(
             label="changed tool results",
-            head=_count_passing(len(results)),
+            head=_count_cases([each for each, _ in results]),
             items=tuple(
                 f"{write_case(each.summary.id)}: {show(result.tool)} {_format(result, show)}"
                 for each, result in results[:most]
@@ -96,7 +97,7 @@ def list_changed_runs(
         )
         yield ChangedRuns(
             label="changed answers",
-            head=_count_passing(len(answers)),
+            head=_count_cases([each for each, _ in answers]),
             items=tuple(
                 f"{write_case(each.summary.id)}: {_format(answer, show)}"
                 for each, answer in answers[:most]
@@ -106,13 +107,29 @@ def list_changed_runs(
 
 
 def list_unseen(report: Report) -> list[CaseOutcome]:
-    """List the cases that no other list of what got worse has."""
-    lost = {case for _, _, case in find_changes(report)}
-    return [
-        each
-        for each in list_case_outcomes(report)
-        if not each.problems and each.summary.id not in lost
-    ]
+    """List the cases of which no list of checks that got worse or better shows the run.
+
+    Those of errors and limits on resources do not, so that cases that have nothing else count if
+    more than the words of their answers changed.
+    """
+    compared = report.comparison.evaluators if report.comparison else ()
+    fixed = {change.case for each in compared for change in each.fixed}
+    worse = find_changes(report)
+    found: list[CaseOutcome] = []
+    for each in list_case_outcomes(report):
+        changes = each.summary.changes or RunChanges()
+        blind = [
+            result
+            for result in each.problems
+            if result.status == "errored" or is_resource_limit(result)
+        ]
+        is_listed = len(blind) < len(each.problems) or each.summary.id in fixed
+        is_other = bool(changes.facts or changes.calls or changes.results)
+        if not is_listed and (is_other or not blind):
+            found.append(each)
+    own = {make_check_key(result) for each in found for result in each.problems}
+    lost = {key[-1] for key in worse if key not in own}
+    return [each for each in found if each.summary.id not in lost]
 
 
 def _list_calls(
@@ -126,7 +143,10 @@ def _list_calls(
     ]
     named = [(each, changes) for each, changes in changed if changes.calls]
     named.sort(key=lambda pair: CALL_CHANGES.index(pair[1].calls[0].kind))
-    reworded = sum(bool(changes.reworded_calls) for _, changes in changed if not changes.calls)
+    reworded = sum(
+        bool(changes.reworded_calls) and not (changes.calls or each.problems)
+        for each, changes in changed
+    )
     if not named and not reworded:
         return
     words = f"other words of arguments in {format_count(reworded, 'passing case')}"
@@ -134,7 +154,7 @@ def _list_calls(
         label="changed tool calls",
         head=", ".join(
             [
-                *([_count_passing(len(named))] if named else []),
+                *([_count_cases([each for each, _ in named])] if named else []),
                 *([words] if reworded else []),
             ]
         ),
@@ -203,8 +223,9 @@ def _list_failing(
         yield ChangedRuns(label=_LABELS[more[0][1].kind], head=head)
 
 
-def _count_passing(count: int) -> str:
-    return format_count(count, "passing case")
+def _count_cases(cases: Sequence[CaseOutcome]) -> str:
+    passing = "" if any(each.problems for each in cases) else "passing "
+    return format_count(len(cases), f"{passing}case")
 
 
 def _format(changed: ChangedText | ChangedResult | ChangedCall, write: Callable[[str], str]) -> str:

@@ -126,7 +126,7 @@ def make_pattern(
         return None
     builder = _PatternBuilder(_list_given_values(content))
     # Resource limits and crashed programs have nothing to do with calls and answers.
-    judged = [each for each in problems if each.status == "failed" and not _is_resource_limit(each)]
+    judged = [each for each in problems if each.status == "failed" and not is_resource_limit(each)]
     reads_more = not all(map(_lists_calls, judged))
     is_kept = content.level in KEPT_LEVELS
     if judged:
@@ -182,7 +182,7 @@ def _choose_decisive(
 
 def _describe_kinds(result: CheckResult, content: RunContent, *, is_new: bool) -> str:
     """Describe how calls and answers differ that a check may depend on, without their values."""
-    if result.status == "errored" or _is_resource_limit(result):
+    if result.status == "errored" or is_resource_limit(result):
         return ""
     if rows := _list_checked_rows(result):
         return _describe_kind(rows)
@@ -205,7 +205,7 @@ def _describe_reasons(result: CheckResult, content: RunContent) -> Iterator[str]
     judgement = result.judgement
     # A judge model writes another text about each case.
     is_judge = judgement is not None and bool(judgement.reasoning)
-    if not (is_judge or _is_resource_limit(result) or _list_checked_rows(result)):
+    if not (is_judge or is_resource_limit(result) or _list_checked_rows(result)):
         quotes = content.level not in KEPT_LEVELS
         misses = () if judgement is None else judgement.misses
         texts = [each if quotes else shorten_quotes(each, result) for each in misses]
@@ -302,13 +302,14 @@ def rank_seriousness(result: CheckResult) -> int:
     """Rank a failed check: forbidden calls, then other calls and answers, then limits."""
     judgement, evaluator = result.judgement, result.evaluator
     if evaluator.type != "check":
-        return 2 if _is_resource_limit(result) else 1
+        return 2 if is_resource_limit(result) else 1
     if judgement is not None and has_forbidden_call(judgement.details):
         return 0
-    return 2 if _is_resource_limit(result) or _LIMIT_ON_CALLS.match(evaluator.criterion) else 1
+    return 2 if is_resource_limit(result) or _LIMIT_ON_CALLS.match(evaluator.criterion) else 1
 
 
-def _is_resource_limit(result: CheckResult) -> bool:
+def is_resource_limit(result: CheckResult) -> bool:
+    """Return whether a check is about time, cost or tokens, not about calls and answers."""
     evaluator = result.evaluator
     is_limit = evaluator.type == "check" and _RESOURCE_CRITERIA.match(evaluator.criterion)
     return evaluator.type in _RESOURCE_TYPES or bool(is_limit)

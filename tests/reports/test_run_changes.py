@@ -6,7 +6,7 @@ import pytest
 
 from agentci._util.text.secrets import Redactor
 from agentci.model.case import ChangedResult, ChangedText, ResultChange, RunChanges
-from agentci.model.gate import Comparison
+from agentci.model.gate import CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import (
     BaselineCheck,
     CallContent,
@@ -27,7 +27,8 @@ from agentci.reports.merge.read import read_report
 from agentci.reports.run_changes import MAX_RESULTS, find_run_changes
 from agentci.reports.run_content import encode_content
 from agentci.reports.verdict import list_verdict_warnings
-from tests.helpers.reports import Chunks, make_report, make_result, text_of
+from tests.helpers.reports import CONFIG, Chunks, make_report, make_result, text_of
+from tests.reports.html.pages import make_change
 
 
 def _call(result: Json = "x", **others: Any) -> CallContent:
@@ -216,6 +217,46 @@ def test_changed_calls_are_listed_by_case_and_new_tools_are_a_warning() -> None:
     comment = text_of(CommentReport(), report)
     assert "- **changed tool calls:** 3 passing cases" in comment
     assert '+ `refund(id="4711")`' in comment
+
+
+@pytest.mark.parametrize(("status", "type_"), [("failed", "latency"), ("errored", "x")])
+def test_what_changed_is_shown_of_cases_that_only_exceed_limits_or_errored(
+    status: Any, type_: str
+) -> None:
+    pairs = [
+        (_run(answer="in 14 days"), _run(answer="in 30 days")),
+        (_run(answer="Hello, how are you?"), _run(answer="Good morning to you!")),
+        (_run(FIND, REFUND), _run(FIND)),
+    ]
+    report = _report(*pairs, status=status)
+    results = tuple(
+        replace(each, evaluator=replace(each.evaluator, type=type_)) for each in report.results
+    )
+    lines = _list_lines(limit_contents(replace(report, results=results), "full"))
+    assert [line.partition(" [")[0] for line in lines] == [
+        "changed tool calls: 1 case", "changed answers: 1 case",
+    ]  # fmt: skip
+    assert "14 days" in lines[1]
+
+
+def test_cases_that_are_fixed_are_not_listed() -> None:
+    report = limit_contents(_report((_run(FIND, REFUND), _run(FIND))), "full")
+    [result] = report.results
+    compared = EvaluatorComparison(
+        config=CONFIG,
+        evaluator=result.evaluator.name,
+        required=True,
+        classes=CheckClasses(compared=1),
+        pairs=1,
+        before=0.0,
+        after=1.0,
+        fixed=(make_change(result.case.id, 0.0, 1.0, "passed"),),
+        p_value=None,
+        outcome="pass",
+        reason="",
+    )
+    report = replace(report, comparison=Comparison(baseline="b", evaluators=(compared,)))
+    assert (_list_lines(report), list_verdict_warnings(report)) == ([], ())
 
 
 @pytest.mark.parametrize("text", ["a-", "a", "1", "a1", "1795964438 ", "not "])
