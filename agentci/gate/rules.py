@@ -420,11 +420,12 @@ def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
             found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({shown})")
     for name, cases in found.items():
         text = (
-            f"{config.prefix}{name} passed {format_count(len(cases), 'case')} whose answer has "
-            "other words than the expected one, or another order: "
+            f"{config.prefix}{name} passed {format_count(len(cases), 'case')} whose answer is "
+            "worded differently than expected: "
             f"{', '.join(truncate.truncate_list(cases, MAX_NAMES))}"
         )
-        yield GateReason("remark", f"{text}; `checks: [contains: TEXT]` of the eval case fails it")
+        hint = "to fail such answers, add `checks: [contains: TEXT]` to the eval case"
+        yield GateReason("remark", f"{text}; {hint}")
 
 
 def _find_possible_errors(config: ConfigResults) -> Iterator[GateReason]:

@@ -6,7 +6,7 @@ from typing import Final
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_score
 from agentci._util.text.suggest import shorten_commit
-from agentci.gate.policy_changes import summarize_changes
+from agentci.gate.policy_changes import has_looser, summarize_changes
 from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Problem
@@ -51,13 +51,14 @@ from agentci.reports.outcomes import (
 )
 from agentci.reports.policy import POLICY_TITLE, list_policy_lines
 from agentci.reports.policy_effects import explain_policy
-from agentci.reports.problems import render_problems
+from agentci.reports.problems import join_problems, render_problems
 from agentci.reports.tool_calls import format_diff
 from agentci.reports.verdict import format_conclusion, list_reasons, list_verdict_warnings
 from agentci.reports.workflow_commands import render_group
 
 MAX_CASES = 10
 MAX_CHANGED_RUNS = 5
+MAX_POLICY_CHANGES = 3
 MAX_LINES = 12
 MAX_ITEMS = 20
 MAX_WIDTH = 500
@@ -126,9 +127,17 @@ def _render_decision(report: Report, *, colour: bool) -> str:
     lines = (
         *(_line(each) for each in counts if each),
         f"{head}{first and f': {_line(first)}'}",
-        *(f"  {_line(each)}" for each in others),
+        *(f"  {_line(each)}" for each in (*others, *_list_looser(report))),
     )
     return "".join(f"{line}\n" for line in lines)
+
+
+def _list_looser(report: Report) -> Iterator[str]:
+    """Yield what a policy loosens, on one line: readers of a log see its end first."""
+    policy = report.policy
+    if policy is not None and has_looser(policy.loosened):
+        lines = truncate.truncate_list([*list_policy_lines(policy)], MAX_POLICY_CHANGES)
+        yield f"looser policy: {'; '.join(lines)}"
 
 
 def _format_changes(report: Report) -> str:
@@ -187,7 +196,8 @@ def _choose_policy_title(policy: PolicyComparison) -> str:
 
 
 def _problems(report: Report, *, quiet: bool) -> tuple[str, Sequence[str]]:
-    lines = [_line(format_problem(each)) for each in _shown(report, quiet=quiet)]
+    shown = join_problems(_shown(report, quiet=quiet))
+    lines = [_line(format_problem(each)) for each in shown]
     return "Problems", truncate.truncate_list(lines, MAX_ITEMS)
 
 

@@ -480,7 +480,7 @@ def format_metrics(
     """Format what the runs took; "" if nothing was recorded.
 
     What both runs recorded is compared, over the cases where they did: "latency p50 1.4 s → 2 s
-    (+43%), p95 9.1 s → 9.8 s (+8%) in 11 of 12 cases; 11,098 tokens (unchanged); $0.033". Models
+    (+43%), p95 9.1 s → 9.8 s (+8%) (11 comparable cases); 11,098 tokens (unchanged)". Models
     follow if they are others than in the baseline: "model small → large".
 
     Args:
@@ -518,7 +518,8 @@ def format_metrics(
     models = _format_models(metrics, bold, write_model)
     shared = {cases for _, cases in parts}
     if len(parts) > 1 and len(shared) == 1 and "" not in shared:
-        return f"{shared.pop()}: {'; '.join([*(text for text, _ in parts), *models])}"
+        amounts = f"{'; '.join(text for text, _ in parts)} {shared.pop()}"
+        return "; ".join([amounts, *models])
     return "; ".join([*(f"{text} {cases}".rstrip() for text, cases in parts), *models])
 
 
@@ -565,8 +566,8 @@ def list_large_increases(metrics: ReportMetrics) -> Iterator[str]:
 
 
 def _format_cases(every: int, compared: int) -> str:
-    """Format ``in 11 of 12 cases``; empty if all or none are compared."""
-    return f"in {compared:,} of {every:,} cases" if 0 < compared < every else ""
+    """Format ``(11 comparable cases)``; empty if all or none are compared."""
+    return f"({format_count(compared, 'comparable case')})" if 0 < compared < every else ""
 
 
 def _format_tokens(amount: float) -> str:

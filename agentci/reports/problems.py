@@ -17,12 +17,13 @@ from urllib.parse import quote
 
 from agentci._util.text import escape, json_text, truncate
 from agentci._util.text.format import format_count
-from agentci.model.values import Json, JsonObject, Place, Problem, ProblemFormat, Severity
+from agentci.model.values import Json, JsonObject, Place, Problem, ProblemFormat, Severity, replace
 from agentci.reports import workflow_commands
 from agentci.reports.groups_and_totals import (
     count_problems,
     format_problem,
     format_problem_text,
+    list_first_names,
     make_problem_annotation,
     place_in_file,
 )
@@ -52,6 +53,31 @@ def render_problems(
     if form == "sarif":
         return render_sarif(problems)
     return render_annotations(tuple(map(make_problem_annotation, problems)))
+
+
+MIN_JOINED: Final = 3
+
+
+def join_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
+    """Join many warnings of a file that differ only in one name, at the place of the first."""
+    groups: dict[tuple[object, ...], list[Problem]] = {}
+    for each in problems:
+        file = each.place and each.place.file
+        pieces = _CODE.split(each.message)
+        key = (each.severity, each.hint, file, *pieces[::2], *pieces[3::2])
+        groups.setdefault(key, []).append(each)
+    for first, *others in groups.values():
+        found = [_CODE.findall(each.message)[:1] for each in (first, *others)]
+        names = dict.fromkeys(name for own in found for name in own)
+        if first.severity != "error" and len(names) >= MIN_JOINED:
+            before, _, after = _CODE.split(first.message, maxsplit=1)
+            joined = list_first_names([*names], lambda name: f"`{name}`")
+            yield replace(first, message=f"{before}{joined}{after}")
+        else:
+            yield from (first, *others)
+
+
+_CODE: Final = re.compile(r"`([^`\n]+)`")
 
 
 def _render_json(problems: Sequence[Problem]) -> str:

@@ -652,7 +652,7 @@ def _list_difference(difference: RunDifference, *, is_short: bool) -> Iterator[s
         yield f"@@ {label} @@"
         yield from lines
     for label, _ in parts[len(shown) :]:
-        yield f"  the {label.partition(' (')[0]} differs, too"
+        yield f"  the {label.partition(' (')[0]} also differs"
     yield from (f"  {line}" for line in wrap(difference.format_more(), WIDTH))
 
 

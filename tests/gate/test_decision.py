@@ -193,9 +193,9 @@ class TestExitCode:
                 "passed", 0.96, required=False, evaluator="y", details={"changed_facts": [facts]}
             ),
         ]
-        notes = [each for each in _decide(several).notes if "other words" in each]
-        hint = "; `checks: [contains: TEXT]` of the eval case fails it"
-        text = "passed 1 case whose answer has other words than the expected one, or another order"
+        notes = [each for each in _decide(several).notes if "worded differently" in each]
+        hint = "; to fail such answers, add `checks: [contains: TEXT]` to the eval case"
+        text = "passed 1 case whose answer is worded differently than expected"
         assert notes == [
             f"response_quality {text}: a ({facts}){hint}",
             f"similar {text}: d (turn 2: {facts}){hint}",

@@ -6,7 +6,13 @@ import re
 import pytest
 
 from agentci._util.text.format import format_number
-from agentci.model.gate import ChangedStatus, CheckChange, Comparison
+from agentci.model.gate import (
+    ChangedStatus,
+    CheckChange,
+    Comparison,
+    PolicyChange,
+    PolicyComparison,
+)
 from agentci.model.result import BaselineCheck, Report, Status
 from agentci.model.values import COMMAND_LINE, Problem, replace
 from agentci.reports.changed_checks import LOST_TITLE
@@ -406,3 +412,17 @@ def test_scores_that_fell_are_listed() -> None:
         assert title in page
         assert f"- `c0` > `response_quality`: 1 {arrow} 0.8\n" in page
         assert "`c5`" not in page.partition("Lower score")[2].partition("</details>")[0]
+
+
+def test_last_lines_name_what_the_policy_loosens() -> None:
+    """Readers of a log see its end first."""
+    changes = [
+        PolicyChange(config="a", kind="loosened", subject=f"threshold {n}", before="1", after="0")
+        for n in range(5)
+    ]
+    policy = PolicyComparison(base="main", loosened=tuple(changes))
+    report = replace(make_report([make_result("failed", 0.1)]), policy=policy)
+    last = render_console(report, quiet=True, verbose=False, colour=False).splitlines()[-1]
+    assert last == (
+        "  looser policy: threshold 0: 1 → 0; threshold 1: 1 → 0; threshold 2: 1 → 0; … and 2 more"
+    )

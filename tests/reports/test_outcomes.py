@@ -215,15 +215,18 @@ def test_change_is_over_amounts_that_both_runs_recorded() -> None:
         ),
         (
             [(_run(3000, 100), _run(2000)), (_run(9000, 100), None), (_run(None, 9), _run(1))],
-            "latency p50 2 → 3 s (+50%), p95 2 → 3 s (+50%) in 1 of 2 cases; 212 tokens",
+            "latency p50 2 → 3 s (+50%), p95 2 → 3 s (+50%) (1 comparable case); 212 tokens",
         ),
         (
             [(_run(5000, 5), _run(4000, 4)), (_run(9000, 9), None)],
-            "in 1 of 2 cases: latency p50 4 → 5 s (+25%), p95 4 → 5 s (+25%); 5 → 6 tokens (+20%)",
+            (
+                "latency p50 4 → 5 s (+25%), p95 4 → 5 s (+25%); 5 → 6 tokens (+20%) "
+                "(1 comparable case)"
+            ),
         ),
         (
             [(_run(None, 199), _run(None, 99)), (_run(None, 899), None)],
-            "100 → 200 tokens (+100%) in 1 of 2 cases",
+            "100 → 200 tokens (+100%) (1 comparable case)",
         ),
         (
             [(replace(_run(None), cost_usd=0.02), replace(_run(None), cost_usd=0.04))],
@@ -291,7 +294,7 @@ def test_run_that_crashed_is_not_compared() -> None:
     ]
     metrics = summarize_metrics(replace(report, results=tuple(results)))
     assert format_metrics(metrics) == (
-        "latency p50 1 s (unchanged), p95 1 s (unchanged) in 1 of 2 cases"
+        "latency p50 1 s (unchanged), p95 1 s (unchanged) (1 comparable case)"
     )
 
 

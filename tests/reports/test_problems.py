@@ -2,8 +2,8 @@
 
 import json
 
-from agentci.model.values import COMMAND_LINE, Place, Problem
-from agentci.reports.problems import render_problems
+from agentci.model.values import COMMAND_LINE, Place, Problem, Severity, replace
+from agentci.reports.problems import join_problems, render_problems
 from tests.helpers.runner import commands_in
 
 PROBLEMS = [
@@ -93,3 +93,15 @@ class TestGithubFormat:
 
     def test_no_problems_print_nothing(self) -> None:
         assert render_problems([], "github") == ""
+
+
+def test_warnings_that_differ_in_a_name_are_joined() -> None:
+    def warn(name: str, line: int, severity: Severity = "warning") -> Problem:
+        place = Place(file="cases.yaml", line=line)
+        return Problem(message=f"no run matches `{name}`", severity=severity, place=place)
+
+    many = [warn(f"c{n}", n) for n in range(1, 8)]
+    joined = "no run matches `c1`, `c2`, `c3`, `c4`, `c5`, … and 2 more"
+    assert [*join_problems(many)] == [replace(many[0], message=joined)]
+    few = [*many[:2], *(warn(each, 9, "error") for each in "abc"), warn("c1", 8)]
+    assert {str(each) for each in join_problems(few)} == {*map(str, few)}
