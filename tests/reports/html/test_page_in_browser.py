@@ -22,6 +22,7 @@ from agentci.model.result import (
     Status,
     TurnContent,
 )
+from agentci.model.trace import TokenTotals
 from agentci.model.values import Place, Problem, replace
 from agentci.reports.changed_checks import format_changed_checks
 from agentci.reports.comment import CommentReport
@@ -1581,6 +1582,59 @@ class TestOtherViews:
             assert page.texts(".search b") == [f"{text} case{'' if text == '1' else 's'}"]
             assert len(_rows(page)) == int(text)
             assert page.texts(".chip[aria-pressed=true] b") == [text]
+
+    @pytest.mark.parametrize("width", [1400, 1280, 1100, 390])
+    def test_ids_in_the_comparison_are_not_broken(self, show: Show, width: int) -> None:
+        """Amounts that have no room beside them are below them."""
+        chunks = Chunks()
+        call = CallContent(name="get_invoice", arguments={}, result={"error": "timed out"})
+        runs = [
+            RunContent(
+                turns=(TurnContent(user="Send me the invoice.", answer=answer, calls=(called,)),),
+                latency_ms=latency,
+                tokens=TokenTotals(input=tokens, output=30),
+                cost_usd=cost,
+            )
+            for answer, called, latency, tokens, cost in (
+                ("Sorry.", call, 4800.0, 11_866, 0.0003),
+                ("Sent.", replace(call, result={"total": 1}), 2500.0, 11_266, 0.0002),
+            )
+        ]
+        now, before = (chunks.append(encode_content(run)) for run in runs)
+        results = [
+            make_result(status, 0.0 if status == "failed" else None, case=case, evaluator=status)
+            for case in ("invoice_4708", "invoice_4709", "x" * 200)
+            for status in ("failed", "errored")
+        ]
+        results = [replace(each, case=replace(each.case, content=now)) for each in results]
+        report = replace(
+            compared(make_report(results), make_trend()),
+            contents=StoredContents(chunks=chunks, redact=lambda content: content),
+            baseline={
+                each.id: BaselineCheck(status="passed", score=1.0, content=before)
+                for each in results
+            },
+        )
+        page = show(limit_contents(report, "full"), "#/compare", width=width)
+        assert page.texts(".beside .pill")[:3] == [
+            "New failure",
+            "Error",
+            "get_invoice newly fails",
+        ]
+        page.run("document.querySelector('.beside .btn').click()")
+        heights = page.run(
+            "[...document.querySelectorAll('.beside > header > a')]"
+            ".map((each) => each.getBoundingClientRect().height)"
+        )
+        assert len(heights) == 3
+        assert max(heights) < 30
+        cut = page.run(
+            "['.beside > header > a', '.beside > header .end > *'].map((each) =>"
+            " [...document.querySelectorAll(each)].filter(({ scrollWidth, clientWidth }) =>"
+            " scrollWidth > clientWidth).length)"
+        )
+        assert cut == [1, 0]
+        assert page.run("document.documentElement.scrollWidth - innerWidth") <= 0
 
     def test_comparison_shows_each_case_beside_its_baseline(self, show: Show) -> None:
         """Scores, the first call that differs, both answers, latency and tokens."""
