@@ -48,15 +48,15 @@ function evaluatorsView() {
   return [
     make('h1', 'Evaluators'),
     card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, cells), heads))),
-    make('p.hint', 'Mean scores are of checks that passed or failed', HAS_BASELINE && ', changes of the checks of both runs', DATA.baseline?.zeros && `; ${DATA.baseline.zeros}`, '.'),
+    make('p.hint', 'Mean scores are of checks that passed or failed', HAS_BASELINE && ', compared ones of the checks of both runs', DATA.baseline?.zeros && `; ${DATA.baseline.zeros}`, '.'),
   ];
 }
 
-/** What the checks of both runs were in the baseline, and the change of their mean score. */
+/** What the checks of both runs were in the baseline, and the change of their mean score, beside both of its means. */
 function baselineCell({ baseline }, checks) {
   const { before, after } = baseline ?? {};
   const change = before == null || after == null ? null : delta(after - before, { good: goodOf(baseline) });
-  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', change && make('div.quiet', 'mean score ', change)];
+  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', change && make('div.quiet', `mean score ${scorePair(before, after)} `, change)];
 }
 
 /** A change has a colour unless its interval includes 0. */

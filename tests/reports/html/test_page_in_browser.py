@@ -1544,7 +1544,7 @@ class TestOtherViews:
         assert label == "Scores: 3 from 0.2 to 0.3, 2 from 0.9 to 1; threshold 0.7"
         assert page.texts("td[data-label=Passed]") == ["2 of 5", "7 of 7"]
         known = [" ".join(each.split()) for each in page.texts("td[data-label=Baseline]")]
-        assert known == ["4 of 6 mean score down \u25bc 0.3", "6 of 6"]
+        assert known == ["4 of 6 mean score 0.9 \u2192 0.6 down \u25bc 0.3", "6 of 6"]
 
     def test_mean_of_an_evaluator_is_shown_once_with_what_it_counts(self, show: Show) -> None:
         """The means that are compared are of the checks of both runs, with errors as 0."""
@@ -1554,8 +1554,8 @@ class TestOtherViews:
         assert page.texts("td[data-label='Mean score']") == ["0.55", "0.9"]
         [hint] = page.texts(".hint")
         assert hint == (
-            "Mean scores are of checks that passed or failed, changes of the checks of both runs;"
-            " in the compared mean scores, errored checks that passed in the baseline count as 0."
+            "Mean scores are of checks that passed or failed, compared ones of the checks of both"
+            " runs; in the compared mean scores, errored checks that passed in the baseline count as 0."
         )
         page = show(mixed_report(), "#/evaluators")
         assert page.texts(".hint") == ["Mean scores are of checks that passed or failed."]
