@@ -7,11 +7,10 @@ const EXTRA_ROWS = 12;
 const ROW_HEIGHT = 52;
 const NARROW_ROW_HEIGHT = 94;
 const GROUP_HEIGHT = 36;
-// Evaluators with failures come first; those beyond are on the pages of the cases.
-const MAX_COLUMNS = 30;
-const MAX_NARROW_COLUMNS = 5;
-// More columns are narrower.
+// More columns are narrower, and evaluators with failures come first.
 const WIDE_COLUMNS = 5;
+// Those beyond are on the pages of the cases.
+const MAX_COLUMNS = 30;
 
 const isNarrow = matchMedia('screen and (max-width: 45rem)');
 // The verdicts of a case are not beside its conversation: failed ones come before it.
@@ -24,12 +23,11 @@ let paintRows = () => {};
 let isPrinted = false;
 
 function chooseColumns() {
-  const most = isNarrow.matches ? MAX_NARROW_COLUMNS : MAX_COLUMNS;
-  if (COLUMNS.length <= most) return COLUMNS;
+  if (COLUMNS.length <= WIDE_COLUMNS) return COLUMNS;
   const amounts = new Map(COLUMNS.map((each) => [each, each.name === here.params.e ? Infinity : each.removed + each.checks.filter(isProblem).length]));
   const sorted = [...COLUMNS].sort((a, b) => (amounts.get(a) < amounts.get(b)) - (amounts.get(b) < amounts.get(a)));
   const isErrored = ({ checks }) => checks.some(({ status }) => status === 'errored');
-  const shown = sorted.slice(0, most);
+  const shown = sorted.slice(0, isNarrow.matches ? WIDE_COLUMNS : MAX_COLUMNS);
   // An evaluator with errors is among them.
   return shown.some(isErrored) ? shown : [...shown.slice(0, -1), sorted.find(isErrored) ?? shown.at(-1)];
 }
@@ -56,7 +54,8 @@ function matrixView(params) {
       found.length ? body : null,
     ),
   );
-  paintRows = makePainter(items, columns, body, view);
+  const foot = quiet();
+  paintRows = makePainter(items, columns, body, view, foot);
   return make(
     'section.card',
     { 'aria-labelledby': 'matrix' },
@@ -67,7 +66,7 @@ function matrixView(params) {
     view,
     found.length ? null : emptyView(selection),
     found.length < selected.length && make('p.hint', `${countOf(selected.length - found.length, 'case')} that passed or were skipped as before: not printed.`),
-    HAS_BASELINE && make('div.foot', 'A coloured edge marks a status that changed.'),
+    make('div.foot', HAS_BASELINE && 'A coloured edge marks a status that changed. ', foot),
   );
 }
 
@@ -232,8 +231,8 @@ function shownAmounts() {
   ].filter(([, , name]) => CASES.some(({ amounts }) => amounts[name] !== undefined));
 }
 
-/** Returns what fills the body with the rows that are in view. */
-function makePainter(items, columns, body, view) {
+/** Returns what fills the body with the rows that are in view, and says in the foot how many are not. */
+function makePainter(items, columns, body, view, foot) {
   const width = columns.length + 1 + shownAmounts().length;
   const rowHeight = isNarrow.matches ? NARROW_ROW_HEIGHT : ROW_HEIGHT;
   const tops = new Float64Array(items.length + 1);
@@ -249,16 +248,21 @@ function makePainter(items, columns, body, view) {
   const paint = (again) => {
     // A table that is wider than the page scrolls in its own region.
     if (again) view.classList.toggle('own', !isNarrow.matches && view.scrollWidth > view.clientWidth + 1);
-    const above = Math.max(0, view.getBoundingClientRect().top) - body.getBoundingClientRect().top;
+    const start = body.getBoundingClientRect().top;
+    const above = Math.max(0, view.getBoundingClientRect().top) - start;
     const isLong = items.length > MAX_ROWS && !isPrinted;
     const from = isLong ? Math.max(0, Math.min(items.length - 1, itemAt(above) - EXTRA_ROWS)) : 0;
     const to = isLong ? Math.min(items.length, from + Math.ceil(innerHeight / GROUP_HEIGHT) + 2 * EXTRA_ROWS) : items.length;
     const key = `${from} ${to} ${cursor}`;
-    if (key === painted && !again) return;
-    painted = key;
-    let index = before[from];
-    const rows = items.slice(from, to).map((each) => (each.members ? groupRow(each, width) : caseRow(each, columns, index++)));
-    body.replaceChildren(...[pad(tops[from]), ...rows, pad(tops[items.length] - tops[to])].filter(Boolean));
+    if (key !== painted || again) {
+      painted = key;
+      let index = before[from];
+      const rows = items.slice(from, to).map((each) => (each.members ? groupRow(each, width) : caseRow(each, columns, index++)));
+      body.replaceChildren(...[pad(tops[from]), ...rows, pad(tops[items.length] - tops[to])].filter(Boolean));
+    }
+    const bottom = view.getBoundingClientRect().top + view.clientHeight - start + 2;
+    const whole = before[tops.findLastIndex((top) => top <= bottom)];
+    foot.textContent = view.scrollHeight > view.clientHeight ? `${count(whole)} of ${countOf(listed.length, 'case')}${whole < listed.length ? ', scroll for more' : ''}` : '';
   };
   return paint;
 }
@@ -308,7 +312,8 @@ function caseRow(each, columns, index) {
 }
 
 function toolPill({ tools }) {
-  return tools && pill('failed', `${tools.join(', ')} newly fails`);
+  const text = tools && `${tools.join(', ')} newly fails`;
+  return text && make('span.pill.failed', { title: text }, text);
 }
 
 /** The states of a case beyond the first, as a number. */

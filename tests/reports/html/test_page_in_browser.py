@@ -108,6 +108,39 @@ def _violations(page: Browser) -> Any:
     )
 
 
+def _failing_invoices(tool: str) -> Report:
+    """Cases whose tool newly fails, with another answer; one has a long name."""
+    chunks = Chunks()
+    call = CallContent(name=tool, arguments={}, result={"error": "timed out"})
+    runs = [
+        RunContent(
+            turns=(TurnContent(user="Send me the invoice.", answer=answer, calls=(called,)),),
+            latency_ms=latency,
+            tokens=TokenTotals(input=tokens, output=30),
+            cost_usd=cost,
+        )
+        for answer, called, latency, tokens, cost in (
+            ("Sorry.", call, 4800.0, 11_866, 0.0003),
+            ("Sent.", replace(call, result={"total": 1}), 2500.0, 11_266, 0.0002),
+        )
+    ]
+    now, before = (chunks.append(encode_content(run)) for run in runs)
+    results = [
+        make_result(status, 0.0 if status == "failed" else None, case=case, evaluator=status)
+        for case in ("invoice_4708", "invoice_4709", "x" * 200)
+        for status in ("failed", "errored")
+    ]
+    results = [replace(each, case=replace(each.case, content=now)) for each in results]
+    report = replace(
+        compared(make_report(results), make_trend()),
+        contents=StoredContents(chunks=chunks, redact=lambda content: content),
+        baseline={
+            each.id: BaselineCheck(status="passed", score=1.0, content=before) for each in results
+        },
+    )
+    return limit_contents(report, "full")
+
+
 class TestOverview:
     def test_failures_come_first_with_their_first_difference(self, show: Show) -> None:
         page = show(conversation_report())
@@ -733,6 +766,36 @@ class TestOverview:
         assert names == [f"evaluator_{number}" for number in (1, 3, 5, 0, 2)]
         assert page.texts(".hint") == ["5 of 7 evaluators, those with failures first."]
         assert show(wide_report(7), width=1280).texts(".hint") == []
+
+    def test_evaluators_with_failures_come_first_where_there_are_many(self, show: Show) -> None:
+        page = show(wide_report(12, cases=3))
+        names = [each.replace("\u200b", "") for each in page.texts(".matrix thead button")]
+        assert names == [f"evaluator_{n}" for n in (*range(1, 12, 2), *range(0, 12, 2))]
+
+    def test_table_that_scrolls_says_how_many_cases_it_has(self, show: Show) -> None:
+        page = show(wide_report(12, cases=59), height=800)
+        box = "document.querySelector('.scroll.own')"
+        [shown] = page.texts(".foot")
+        amount = int(shown.split()[0])
+        assert shown == f"{amount} of 59 cases, scroll for more"
+        assert amount == page.run(
+            "[...document.querySelectorAll('tr.row')].map((each) => each.getBoundingClientRect())"
+            f".filter(({{ bottom }}) => bottom <= {box}.getBoundingClientRect().bottom).length"
+        )
+        page.run(f"{box}.scrollTo(0, 9999)")
+        page.wait("document.querySelector('.foot').innerText === '59 of 59 cases'")
+        assert "of 3 cases" not in " ".join(show(wide_report(12, cases=3)).texts(".foot"))
+
+    def test_tool_that_newly_fails_is_named_beside_the_scores(self, show: Show) -> None:
+        page = show(_failing_invoices("get_invoice_of_the_order"), width=800)
+        pills = page.texts("tr.row .pill")
+        assert "get_invoice_of_the_order newly fails" in pills
+        beyond = page.run(
+            "Math.max(...[...document.querySelectorAll('.case .pill')].map((each) =>"
+            " each.getBoundingClientRect().right"
+            " - each.closest('th').getBoundingClientRect().right))"
+        )
+        assert beyond <= 0
 
     def test_cases_are_grouped_by_each_of_their_changes(self, show: Show) -> None:
         page = show(conversation_report(tone_before=1.0), "#/?group=state")
@@ -1555,7 +1618,8 @@ class TestOtherViews:
         [hint] = page.texts(".hint")
         assert hint == (
             "Mean scores are of checks that passed or failed, compared ones of the checks of both"
-            " runs; in the compared mean scores, errored checks that passed in the baseline count as 0."
+            " runs; in the compared mean scores, errored checks that passed in the baseline count"
+            " as 0."
         )
         page = show(mixed_report(), "#/evaluators")
         assert page.texts(".hint") == ["Mean scores are of checks that passed or failed."]
@@ -1586,36 +1650,7 @@ class TestOtherViews:
     @pytest.mark.parametrize("width", [1400, 1280, 1100, 390])
     def test_ids_in_the_comparison_are_not_broken(self, show: Show, width: int) -> None:
         """Amounts that have no room beside them are below them."""
-        chunks = Chunks()
-        call = CallContent(name="get_invoice", arguments={}, result={"error": "timed out"})
-        runs = [
-            RunContent(
-                turns=(TurnContent(user="Send me the invoice.", answer=answer, calls=(called,)),),
-                latency_ms=latency,
-                tokens=TokenTotals(input=tokens, output=30),
-                cost_usd=cost,
-            )
-            for answer, called, latency, tokens, cost in (
-                ("Sorry.", call, 4800.0, 11_866, 0.0003),
-                ("Sent.", replace(call, result={"total": 1}), 2500.0, 11_266, 0.0002),
-            )
-        ]
-        now, before = (chunks.append(encode_content(run)) for run in runs)
-        results = [
-            make_result(status, 0.0 if status == "failed" else None, case=case, evaluator=status)
-            for case in ("invoice_4708", "invoice_4709", "x" * 200)
-            for status in ("failed", "errored")
-        ]
-        results = [replace(each, case=replace(each.case, content=now)) for each in results]
-        report = replace(
-            compared(make_report(results), make_trend()),
-            contents=StoredContents(chunks=chunks, redact=lambda content: content),
-            baseline={
-                each.id: BaselineCheck(status="passed", score=1.0, content=before)
-                for each in results
-            },
-        )
-        page = show(limit_contents(report, "full"), "#/compare", width=width)
+        page = show(_failing_invoices("get_invoice"), "#/compare", width=width)
         assert page.texts(".beside .pill")[:3] == [
             "New failure",
             "Error",
