@@ -3,6 +3,14 @@
 function caseView(id, params) {
   const each = caseNamed(id);
   if (!each) {
+    const [, removed] = DATA.baseline?.removed_cases?.find(([name]) => name === id) ?? [];
+    if (removed) {
+      return [
+        make('a', { href: REMOVED_CASES }, '\u2190 Comparison'),
+        make('h1', id, ' ', pill('errored', 'Removed')),
+        make('div.card.checks', removed.map(([name, before]) => removedBox({ evaluator: { name }, before: ['passed', before] }))),
+      ];
+    }
     return [
       make('h1', 'Case not found'),
       make('div.card.none', make('p', `There is no case \u201c${id}\u201d in this report.`), make('a', { href: '#/' }, 'All cases')),
@@ -103,7 +111,7 @@ function contentNote(run) {
   const notes = {
     without_results: 'Results of tools, spans and sub-agents are left out here and in results.json, as the file has a size limit.',
     excerpt: 'Only the start of each question and answer is stored, as the file has a size limit.',
-    none: 'The content of this run is not stored (content: none). Scores, reasons, latency and tokens are complete.',
+    none: 'The content of this run is not stored (content: none).',
   };
   const text = notes[run.level ?? 'full'];
   return [

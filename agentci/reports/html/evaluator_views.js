@@ -203,7 +203,7 @@ function casesView() {
 
 function removedCasesView({ removed_cases: removed = [], more_removed_cases: more = 0 }) {
   if (!removed.length) return null;
-  return make('details.fold.remarks', { open: isPrinted || here.params.show === 'removed' }, make('summary', `${countOf(removed.length + more, 'case')} only in the baseline`), list(removed.map(([id, evaluators]) => [make('b', id), ` ${evaluators}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
+  return make('details.fold.remarks', { open: isPrinted || here.params.show === 'removed' }, make('summary', `${countOf(removed.length + more, 'case')} only in the baseline`), list(removed.map(([id, checks]) => [make('a', { href: caseHash({ name: id }) }, id), ` ${countOf(checks.length, 'check')}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
 }
 
 /** "Latency 1.2 s \u2192 1.8 s", with the change in colour where it counts. */

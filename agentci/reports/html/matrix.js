@@ -3,6 +3,8 @@
 // Rows beyond this number are only made while they are in view.
 const MAX_ROWS = 120;
 const EXTRA_ROWS = 12;
+// On a narrow screen, of more rows only half as many are shown at first.
+const MAX_NARROW_ROWS = 100;
 // Pixels, as in the style sheet: of a case, on a narrow screen, and of a group's heading.
 const ROW_HEIGHT = 52;
 const NARROW_ROW_HEIGHT = 94;
@@ -38,9 +40,12 @@ function matrixView(params) {
   const selected = selectCases([...CASES], selection);
   const isReduced = isPrinted && selection.filter === 'all' && !selection.query;
   const found = isReduced ? selected.filter(needsLook) : selected;
-  const items = groupCases(found, selection.group, STATE_LABELS, selection.evaluator, DATA.cause_names);
-  listed = items.filter((each) => !each.members);
-  shownCases = [...new Set(listed)];
+  const rows = groupCases(found, selection.group, STATE_LABELS, selection.evaluator, DATA.cause_names);
+  const isCut = isNarrow.matches && !isPrinted && rows.length > MAX_NARROW_ROWS && !shownAmount.has(location.hash);
+  const items = isCut ? rows.slice(0, MAX_NARROW_ROWS / 2) : rows;
+  const isCase = (each) => !each.members;
+  listed = items.filter(isCase);
+  shownCases = [...new Set(rows.filter(isCase))];
   cursor = Math.min(cursor, listed.length - 1);
   const columns = chooseColumns();
   const body = make('tbody');
@@ -64,6 +69,7 @@ function matrixView(params) {
     columns.length < COLUMNS.length && make('p.hint', `${count(columns.length)} of ${countOf(COLUMNS.length, 'evaluator')}, those with failures first.`),
     make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} shown`),
     view,
+    isCut && make('button.btn.more', { onclick: () => { shownAmount.set(location.hash, 1); show(); } }, `Show ${count(rows.length - items.length)} more`),
     found.length ? null : emptyView(selection),
     found.length < selected.length && make('p.hint', `${countOf(selected.length - found.length, 'case')} that passed or were skipped as before: not printed.`),
     make('div.foot', HAS_BASELINE && 'A coloured edge marks a status that changed. ', foot),

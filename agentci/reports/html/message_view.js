@@ -28,7 +28,7 @@ function policyView({ title, columns, changes, omitted, remarks }) {
   return make(
     'section.card.remarks',
     make('h2', title),
-    changes.length ? scrolled(title, labelled(tableOf('wide', columns, changes.map((cells) => cells.map((text) => text || '\u2013'))), columns)) : null,
+    changes.length ? scrolled(title, labelled(tableOf('wide', columns, changes.map((cells) => cells.map((text) => text || (cells.at(-1) === 'removed' ? 'present' : '\u2013')))), columns)) : null,
     omitted ? make('p.quiet', `\u2026 and ${count(omitted)} more`) : null,
     remarks.length ? list(remarks) : null,
   );

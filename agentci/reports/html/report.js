@@ -7,7 +7,7 @@ const TABS = [
   ['/messages', 'Messages', (DATA.messages ?? []).length + (DATA.policy?.changes.length ?? 0)],
 ];
 const KEYS = [
-  ['j k', 'next, previous row; of a case: regression'],
+  ['j k', 'next, previous row; in a case: next, previous regression'],
   ['Enter', 'open the case'],
   ['[ ]', 'previous, next case'],
   ['/', 'search'],
@@ -225,7 +225,7 @@ document.body.prepend(
     ),
   ),
   main,
-  make('footer', make('span', `agentci ${DATA.version}`), make('span', CONFIGS.slice(0, 3).join(', ')), make('span', 'Self-contained: no network requests')),
+  make('footer', make('span', `agentci ${DATA.version}`), make('span', CONFIGS.slice(0, 3).join(', '))),
   help,
 );
 addEventListener('hashchange', show);

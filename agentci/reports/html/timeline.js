@@ -12,7 +12,11 @@ function timelineView(run, each) {
   const pauses = pausesOf(run, spans);
   // Pauses between turns take no width.
   const place = (at) => at - pauses.reduce((sum, { start, ms }) => sum + (start <= at ? ms : 0), 0);
-  const end = Math.max(...rows.map(([span]) => place(span.start_ms) + Math.max(span.ms, span.before_ms ?? 0)), each.before?.ms ?? 0, 1);
+  const latest = Math.max(...rows.map(([span]) => place(span.start_ms) + Math.max(span.ms, span.before_ms ?? 0)), each.before?.ms ?? 0, 1);
+  const unit = 10 ** Math.floor(Math.log10(latest / 4));
+  // Four round steps.
+  const end = 4 * unit * [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => 4 * step * unit >= latest);
+  const tick = (ms) => (end < 1000 ? `${number(ms)} ms` : `${number(ms / 1000)} s`);
   const kinds = ['agent', 'model', 'tool', 'other'].filter((kind) => spans.some((span) => span.kind === kind));
   const shown = rows.slice(0, MAX_SPANS_SHOWN);
   const left = rows.length - shown.length + (run.cut?.spans ?? 0);
@@ -28,7 +32,7 @@ function timelineView(run, each) {
       quiet(dotted(...[milliseconds(each.amounts.ms), each.amounts.tokens === undefined ? '' : `${count(each.amounts.tokens)} tokens`, dollars(each.amounts.usd)].filter((text) => text !== '\u2013'))),
       make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), (hasBaseline || each.before?.ms !== undefined) && make('span', make('i.ghost'), 'baseline')),
     ),
-    make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3].map((quarter) => make('span', milliseconds((end * quarter) / 4)))), make('span.amounts', milliseconds(end))),
+    make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3].map((quarter) => make('span', tick((end * quarter) / 4)))), make('span.amounts', tick(end))),
     each.before?.ms === undefined || hasBaseline ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', ms: each.before.ms }, 0, 0, end),
     shown.map(([span, depth]) => [
       pauses.filter(({ next }) => next === span).map(({ real }) => make('p.pause', `${milliseconds(real)} pause between turns, not drawn`)),
@@ -111,7 +115,6 @@ function spanRow({ name, kind, ms, before_ms: before, tokens, model, error, isNe
     'details',
     make('summary.span', row),
     make('dl.facts', known.map((part) => [make('dt', part[0]), comparedPart(part)])),
-    before !== undefined && !known.some(([, , old]) => old) && make('p.quiet', 'The baseline does not keep what went in and came out of this step.'),
   );
 }
 

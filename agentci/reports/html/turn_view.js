@@ -1,7 +1,7 @@
 // The conversation of a case: what the user wrote, what the agent did, beside its reference.
 
 const MARK_WORDS = { '': 'Matches', differs: 'Arguments differ', missing: 'Missing', unexpected: 'Unexpected' };
-const BASELINE_WORDS = { ...MARK_WORDS, '': 'As in the baseline', missing: 'Not in this turn', unexpected: 'Not in this turn of the baseline' };
+const BASELINE_WORDS = { ...MARK_WORDS, '': 'As in the baseline', missing: 'Not in this turn', unexpected: 'Not in the baseline' };
 // Of a call that fails a check, beside its comparison with the baseline.
 const FAILED_WORDS = { ...MARK_WORDS, '': '', differs: 'Not the expected arguments', moved: 'Not in the expected order' };
 
@@ -195,7 +195,8 @@ function callClass({ mark, findings }, isFailed) {
 
 function callRow(row, { isCompared, isFailed, isBaseline, side = null }, { mark: failed, findings } = row) {
   const { mark, actual, expected } = row;
-  const isNewly = actual?.failed && expected?.old && !expected.old.failed;
+  // As the other reports count it.
+  const isNewly = actual?.failed && caseNamed(here.id)?.tools?.includes(actual.name) && expected?.old && !expected.old.failed;
   const old = oldResult(row);
   const own = old && !mark ? 'Tool result differs' : callWord(row, isBaseline);
   // A failed call does not "match", although it is as expected.
@@ -206,7 +207,7 @@ function callRow(row, { isCompared, isFailed, isBaseline, side = null }, { mark:
   return make(
     'div.call',
     { class: callClass({ mark, findings }, isFailed) + (state && ' error') },
-    make('div', make('code', callText(row, false, side)), make('span.mark', dotted(state, isBaseline && findings && FAILED_WORDS[failed], word, actual?.ms === undefined ? '' : milliseconds(actual.ms)))),
+    make('div', make('code', callText(row, false, side)), make('span.mark', dotted(state, isBaseline && findings && failed !== mark && FAILED_WORDS[failed], word, actual?.ms === undefined ? '' : milliseconds(actual.ms)))),
     findings && list(findings, 'misses'),
     actual && result !== undefined && make('div.result', folded([unseen('result '), '\u2192 ', make('code', text)], text.length)),
     old,

@@ -1,15 +1,9 @@
 // The head of the overview: the verdict with its reasons, and what the run took.
 
-// Of the reasons that are no regressions.
-const MAX_GATE_REASONS = 2;
-
 function verdictView() {
   const { status, title, reasons, notes } = DATA.verdict;
   const [line, others] = regressionLine(reasons.slice(1));
-  const most = isNarrow.matches ? 1 : MAX_GATE_REASONS;
-  const [checksText, casesText] = changesText();
-  const isShort = isNarrow.matches && casesText;
-  const folded = [...(isShort ? [checksText] : []), ...reasons.slice(1).filter((each) => !others.slice(0, most).includes(each)), ...notes];
+  const folded = [...reasons.slice(1).filter((each) => !others.includes(each)), ...notes];
   return make(
     'section.card.verdict',
     { class: status, 'aria-labelledby': 'verdict' },
@@ -17,10 +11,10 @@ function verdictView() {
       ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,
     make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
-    HAS_BASELINE && make('p.why', isShort ? null : [checksText, ' '], casesText),
+    HAS_BASELINE && make('p.why', changesText().map((each) => [each, ' '])),
     line,
-    list(others.slice(0, most), 'why'),
-    folded.length < 2 ? list(folded, 'why') : make('details.fold', { open: isPrinted }, make('summary', dotted(folded.length > notes.length && countOf(folded.length - notes.length, 'detail'), notes.length && countOf(notes.length, 'note'))), list(folded, 'why')),
+    list(others, 'why'),
+    folded.length < 2 ? list(folded, 'why') : make('details.fold', { open: isPrinted }, make('summary', dotted(folded.length > notes.length && countOf(folded.length - notes.length, 'regression'), notes.length && countOf(notes.length, 'note'))), list(folded, 'why')),
     isNarrow.matches ? null : make('p.meta', ...metaParts()),
     lostNotes(isNarrow.matches ? 1 : MAX_LINES),
     policyNote(),
@@ -57,7 +51,6 @@ function runView() {
 function metaParts() {
   const { repository, pull_request: pull, title, date, commit, url, branch } = DATA.run;
   const seconds = CASES.flatMap((each) => each.checks).reduce((sum, { seconds: own = 0 }) => sum + own, 0);
-  const cached = CASES.flatMap((each) => each.checks).filter((check) => check.cached).length;
   const page = DATA.run.pull_request_url;
   const request = pull ? `#${pull} ${title ?? ''}` : '';
   const { now, before } = DATA.recorded ?? {};
@@ -71,7 +64,7 @@ function metaParts() {
       : null,
     now ? make('span', `recorded ${dateText(now)}`) : date ? make('span', dateText(date)) : null,
     seconds
-      ? make('span', `evaluators took ${milliseconds(seconds * 1000)}`, cached ? `, ${countOf(cached, 'check')} cached` : '')
+      ? make('span', `evaluators took ${milliseconds(seconds * 1000)}`)
       : null,
     modelsText() && make('span', `agent ${modelsText()}`),
     DATA.verdict.spending && make('span', DATA.verdict.spending),
@@ -142,14 +135,12 @@ function tilesView() {
   const checks = CASES.flatMap((each) => each.checks);
   const required = checks.filter(({ evaluator }) => evaluator.required);
   const advisory = checks.length - required.length;
-  const { cases: gone, required: lost } = DATA.lost;
-  const removed = [gone && countOf(gone, 'case'), lost && countOf(lost, 'check')].filter(Boolean);
+  const removed = DATA.lost.case_checks + DATA.lost.required;
   const statuses = required.map(({ status }) => status);
   const totals = totalsOf(statuses);
   const rate = passRate(statuses);
   const rateBefore = passRate(required.map(({ before }) => before?.[0])) ?? rate;
   const { run, common, baseline } = metrics;
-  let explained = false;
   // Each amount is compared over the cases that recorded it in both runs, and that of these is shown, as in the comment.
   const valueOf = (read) => (common && read(common)) ?? read(run);
   const change = (name, read, { format, least, noise = DATA.noise[0] }) => {
@@ -160,11 +151,7 @@ function tilesView() {
     const isPart = compared < all;
     const shown = delta(now - before, { format: () => `from ${format(before)}`, good: isNoise(now, before, noise) ? 0 : -1, least });
     const isSame = format(now) === format(before) || Math.abs(now / before - 1) <= 0.005;
-    const known = CASES.filter((each) => each.amounts[name] !== undefined && each.checks.some((check) => check.before)).length;
-    // Explained once, by the first of them.
-    const left = known > compared && !explained ? ` (${count(known - compared)} with other turns, only errors or no stored run left out)` : '';
-    explained ||= Boolean(left);
-    return [(isSame ? null : shown) ?? (now === before ? 'unchanged' : 'about the same'), isPart ? ` in ${countOf(compared, 'comparable case')}${left}` : ''];
+    return [(isSame ? null : shown) ?? (now === before ? 'unchanged' : 'about the same'), isPart ? ` in ${countOf(compared, 'comparable case')}` : ''];
   };
   const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;
   const [p50, p95, usd] = [(each) => each.latency_ms?.p50, (each) => each.latency_ms?.p95, (each) => each.cost_usd];
@@ -184,7 +171,7 @@ function tilesView() {
         rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}${DATA.baseline?.rescored ? ' with these evaluators' : ''}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),
-      make('dd.legend', ...legendOf(totals), removed.map((text) => make('span', make('i.errored'), `${text} removed`)), advisory ? make('span', `${count(advisory)} advisory`) : null),
+      make('dd.legend', ...legendOf(totals), removed > 0 && make('span', make('i.errored'), `${count(removed)} removed`), advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
     tile('Latency of a case, p50', milliseconds(valueOf(p50)), change('ms', p50, latency)),
     tile('Latency of a case, p95', milliseconds(valueOf(p95)), change('ms', p95, { ...latency, noise: DATA.noise[1] })),
@@ -194,7 +181,7 @@ function tilesView() {
       change('tokens', tokens, { format: count, least: 1 }),
     ),
     tile(
-      run.priced_cases ? 'Agent cost by prices' : 'Agent cost',
+      run.priced_cases ? prose('Agent cost (from `prices`)') : 'Agent cost',
       dollars(valueOf(usd)),
       [change('usd', usd, { format: dollars, least: 0.00005 }), metrics.models_before?.length ? make('div', modelsText()) : null],
     ),

@@ -132,7 +132,7 @@ class TestIndex:
         assert found["lost"] == {
             "cases": 1, "required": 0, "case_checks": 1, "checks": [], "more": 0
         }  # fmt: skip
-        assert found["baseline"]["removed_cases"] == [["gone", "response_quality"]]
+        assert found["baseline"]["removed_cases"] == [["gone", [["response_quality", 0.95]]]]
 
     def test_removed_checks_of_advisory_evaluators_are_not_in_the_tile(self) -> None:
         """It is of required checks; those of a removed case are one case."""

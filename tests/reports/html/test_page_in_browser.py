@@ -124,7 +124,7 @@ def _failing_invoices(tool: str) -> Report:
             ("Sent.", replace(call, result={"total": 1}), 2500.0, 11_266, 0.0002),
         )
     ]
-    now, before = (chunks.append(encode_content(run)) for run in runs)
+    now, then = (chunks.append(encode_content(run)) for run in runs)
     results = [
         make_result(status, 0.0 if status == "failed" else None, case=case, evaluator=status)
         for case in ("invoice_4708", "invoice_4709", "x" * 200)
@@ -135,7 +135,7 @@ def _failing_invoices(tool: str) -> Report:
         compared(make_report(results), make_trend()),
         contents=StoredContents(chunks=chunks, redact=lambda content: content),
         baseline={
-            each.id: BaselineCheck(status="passed", score=1.0, content=before) for each in results
+            each.id: BaselineCheck(status="passed", score=1.0, content=then) for each in results
         },
     )
     return limit_contents(report, "full")
@@ -253,7 +253,7 @@ class TestOverview:
         )
         page = show(report, width=1400)
         [tile] = [each for each in page.texts(".tile") if "$0.0008" in each]
-        assert tile.startswith("Agent cost by prices")
+        assert tile.startswith("Agent cost (from prices)")
         assert "from $0.0004" in " ".join(tile.split())
         assert page.texts("td.amount")[-1].startswith("$0.0008")
         assert page.run(
@@ -595,6 +595,34 @@ class TestOverview:
         report = replace(compared(make_report(results), make_trend()), baseline=before)
         assert page_line(show(report)).startswith("Required and advisory checks against")
 
+    def test_reasons_of_the_gate_are_in_view_and_notes_of_the_comparison_are_there(
+        self, show: Show
+    ) -> None:
+        report = compared(conversation_report(), make_trend(outcome="inconclusive"))
+        reasons = tuple(f"{n} reason" for n in range(6))
+        notes = (
+            "tone is inconclusive: mean score 1 \u2192 0.9 (9 cases)",
+            "tone: 1 check newly failing",
+            "the run has another model",
+        )
+        decision = replace(report.decision, reasons=reasons, notes=notes)
+        for width in (1280, 390):
+            page = show(replace(report, decision=decision), width=width)
+            shown = "\n".join(page.texts(".verdict"))
+            assert [each for each in reasons if each not in shown] == []
+            assert "Checks against the baseline" in shown
+            assert page.texts(".verdict summary") == []
+            assert "the run has another model" in shown
+            assert "inconclusive" not in shown
+
+    def test_phone_shows_fifty_of_many_cases_at_first(self, show: Show) -> None:
+        page = show(wide_report(2, cases=130), width=390)
+        assert len(page.texts("tr.row")) == 50
+        assert page.texts(".btn.more") == ["Show 80 more"]
+        page.run("document.querySelector('.btn.more').click()")
+        page.wait("document.querySelector('.btn.more') === null")
+        assert page.run("document.querySelector('.matrix').getAttribute('aria-rowcount')") == "131"
+
     def test_regressions_are_on_one_line_the_largest_drop_first(self, show: Show) -> None:
         """Their statistics are folded, as the cards with the failures come next."""
         reasons = (
@@ -608,7 +636,7 @@ class TestOverview:
         assert page.texts(".verdict .why")[1] == (
             "Regressed: grounded 1 \u2192 0.65, tone 0.95 \u2192 0.9"
         )
-        assert page.texts(".verdict summary")[0].startswith("2 details")
+        assert page.texts(".verdict summary")[0].startswith("2 regressions")
         page.run("document.querySelector('.verdict summary').click()")
         assert [each for each in page.texts(".verdict li") if "p < 0.001" in each]
 
@@ -631,7 +659,12 @@ class TestOverview:
         )
         page.run("document.querySelector('.verdict .note a').click()")
         page.wait("document.querySelector('.remarks') !== null")
-        assert page.texts(".remarks li b") == ["by_bus", "by_sledge"]
+        assert page.texts(".remarks li") == ["by_bus 2 checks", "by_sledge 2 checks"]
+        page.run("document.querySelector('.remarks li a').click()")
+        page.wait("document.querySelector('.checks') !== null")
+        assert page.texts("h1") == ["by_bus Removed"]
+        assert page.texts(".check code") == ["response_quality", "tone"]
+        assert page.texts(".check .small .num") == ["baseline 1", "baseline 1"]
 
     def test_numbers_of_still_failing_cases_lead_to_as_many(self, show: Show) -> None:
         page = show(still_failing_report())
@@ -647,7 +680,7 @@ class TestOverview:
         calls = page.texts(".first .mono")
         assert [text.split("(")[0] for text in calls] == ["find_flight", "find_train"]
         assert calls[0].endswith("Not in this turn")
-        assert calls[1].endswith("Not in this turn of the baseline")
+        assert calls[1].endswith("Not in the baseline")
 
     def test_check_that_is_skipped_now_is_listed_with_its_case(self, show: Show) -> None:
         """What the agent answers otherwise there is one click away, as no check looks at it."""
@@ -681,7 +714,7 @@ class TestOverview:
             "getComputedStyle(document.querySelector('.verdict')).borderLeftColor =="
             " getComputedStyle(document.querySelector('.legend i.errored')).backgroundColor"
         )
-        assert "2 checks removed" in page.texts(".tile .legend")[0]
+        assert "2 removed" in page.texts(".tile .legend")[0]
         assert page.texts(".matrix thead .pill") == ["removed"]
         assert page.texts(".cell.removed") == ["grounded: Removed\nremoved"] * 2
         assert page.texts("[data-filter=lost]") == ["No longer evaluated 2"]
@@ -1117,7 +1150,7 @@ class TestCase:
         failed, repeated, missing = page.texts(".call:has(.mark)")
         finding = 'calls find_flight(to="Rome", seats=2) is'
         assert "! The tool failed" in failed
-        assert "Unexpected" in repeated
+        assert ("Unexpected" in repeated) == (reference != "base")
         assert f"{finding} not expected" in repeated
         assert "Missing" in missing
         assert (f"{finding} missing" in missing) == (reference != "both")
@@ -1128,6 +1161,7 @@ class TestCase:
         page = show(retried_call_report(), "#/case/by_air")
         assert page.texts(".pause") == ["60.0 s pause between turns, not drawn"]
         assert page.texts(".axis .amounts") == ["2.4 s"]
+        assert page.texts(".axis .track span") == ["0 s", "0.6 s", "1.2 s", "1.8 s"]
         bars = page.run(
             "[...document.querySelectorAll('.track i.agent')].map((each) =>"
             " [each.style.left, each.style.width])"
@@ -1264,17 +1298,59 @@ class TestCase:
 
     def test_failed_tool_is_beside_its_result_in_the_baseline(self, show: Show) -> None:
         for reference in ("base", "both"):
-            page = show(failing_tool_report(), f"#/case/by_air?with={reference}")
+            report = limit_contents(failing_tool_report(), "full")
+            page = show(report, f"#/case/by_air?with={reference}")
             assert page.texts(".result.old") == ['Baseline \u2192 {"flights": [], "day": "Monday"}']
             assert len(page.texts(".call.error")) == 2
-        page = show(failing_tool_report("x" * 1000), "#/case/by_air?with=base")
+        report = limit_contents(failing_tool_report("x" * 1000), "full")
+        page = show(report, "#/case/by_air?with=base")
         [shown] = page.texts(".result.old")
         assert shown.endswith(f"{'x' * 200}\u2026 (800 more characters)")
         assert page.texts(".call .mark")[1].startswith(
             "! The tool failed \u00b7 Called 2 times, 1 in the baseline"
         )
         assert page.texts(".call .mark")[0].startswith("! The tool failed, unlike in the baseline")
-        assert "Not in this turn of the baseline" in page.texts(".call .mark")[2]
+        assert "Not in the baseline" in page.texts(".call .mark")[2]
+
+    @pytest.mark.parametrize("before", [(False,), (True,), (True, False)])
+    def test_tool_newly_fails_as_in_the_other_reports(
+        self, show: Show, before: tuple[bool, ...]
+    ) -> None:
+        """Not if it fails as often in the baseline, for another one of equal calls."""
+        failed = CallContent(name="pay", arguments={}, result={"error": "timed out"})
+        results = (failed, replace(failed, result={"paid": 1}))
+        chunks = Chunks()
+        now, then = (
+            chunks.append(
+                encode_content(
+                    RunContent(
+                        turns=(
+                            TurnContent(
+                                user="x",
+                                answer="y",
+                                calls=tuple(results[not each] for each in flags),
+                            ),
+                        )
+                    )
+                )
+            )
+            for flags in (before[::-1] if len(before) > 1 else (True,), before)
+        )
+        result = make_result("failed", 0.0, case="c")
+        result = replace(result, case=replace(result.case, content=now))
+        kept = BaselineCheck(status="passed", score=1.0, content=then)
+        report = replace(
+            compared(make_report([result]), make_trend()),
+            contents=StoredContents(chunks=chunks, redact=lambda content: content),
+            baseline={result.id: kept},
+        )
+        report = limit_contents(report, "full")
+        is_newly = before == (False,)
+        marks = show(report, "#/case/c?with=base").texts(".call .mark")
+        assert "! The tool failed" in " ".join(marks)
+        assert ("unlike in the baseline" in " ".join(marks)) == is_newly
+        assert ("tool newly fails" in text_of(CommentReport(), report)) == is_newly
+        assert ("tool newly fails" in show(report).texts(".verdict")[0]) == is_newly
 
     def test_result_that_is_the_same_is_not_repeated(self, show: Show) -> None:
         page = show(failing_tool_report({"error": "timed out"}), "#/case/by_air?with=base")
@@ -1930,15 +2006,19 @@ class TestOtherViews:
         page = show(compared(conversation_report(), trend), "#/compare")
         assert page.texts(".remarks summary") == ["1 case only in the baseline"]
         page.run("document.querySelector('.remarks summary').click()")
-        assert page.texts(".remarks li") == ["by_bus response_quality"]
+        assert page.texts(".remarks li") == ["by_bus 1 check"]
 
     def test_messages_list_problems_and_policy(self, show: Show) -> None:
         change = PolicyChange(
             config="a.yaml", kind="loosened", subject="threshold of tone", before="1", after="0.5"
         )
-        policy = PolicyComparison(base="main", loosened=(change,))
+        gone = replace(change, subject="1 eval case", before="", after="removed")
+        policy = PolicyComparison(base="main", loosened=(change, gone))
         page = show(replace(mixed_report(), policy=policy), "#/messages")
-        assert page.texts(".remarks td") == ["threshold of tone", "1", "0.5"]
+        assert page.texts(".remarks td") == [
+            *("threshold of tone", "1", "0.5"),
+            *("1 eval case", "present", "removed"),
+        ]
         assert page.texts(".message")
         page.press("Escape")
         page.wait("document.querySelector('.verdict') !== null")
