@@ -220,7 +220,7 @@ class PageData:
                 for group in causes.new[:MAX_CAUSES]
             ],
             "reasons": [*self._reasons],
-            "cause_names": name_causes(report),
+            "cause_names": {f"{key}": name for key, name in name_causes(report).items()},
             "more_causes": [places[id(group[0])] for group in causes.new[MAX_CAUSES:]],
             "known": [[places[id(group[0])], len(group)] for group in causes.known],
             "lost": _describe_lost(causes.lost, report.comparison),
