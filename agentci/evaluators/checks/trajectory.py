@@ -100,15 +100,19 @@ class AlignedRow(Struct, frozen=True, kw_only=True):
 def describe_numbers(match: TrajectoryMatch, score: str) -> str:
     """Describe a comparison in one line: ``3 of 4 expected calls, 1 extra (precision ...)``.
 
-    The numbers are left out if the option ``score`` is ``strict``, which does not use them, or if
-    they say no more than that no call matches.
+    If only extra calls are wrong, it is ``1 extra call``. The numbers are left out if the option
+    ``score`` is ``strict``, which does not use them, or if they say no more than that no call
+    matches.
     """
     parts = [f"{match.matched_required} of {format_count(match.required, 'expected call')}"]
-    kinds = [each.kind for each in match.calls]
+    extra = sum(each.kind == "extra" for each in match.calls)
     forbidden = sum(bool(each.rules) for each in match.calls)
-    for number, word in ((kinds.count("extra"), "extra"), (forbidden, "forbidden")):
-        if number:
-            parts.append(f"{number} {word}")
+    if extra and match.matched_required == match.required:
+        parts = [format_count(extra, "extra call")]
+    elif extra:
+        parts.append(f"{extra} extra")
+    if forbidden:
+        parts.append(f"{forbidden} forbidden")
     if not match.f1 or score == "strict":
         return ", ".join(parts)
     numbers = ", ".join(
