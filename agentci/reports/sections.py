@@ -355,6 +355,8 @@ def _render_problem(problem: Problem) -> str:
 
 
 MAX_CASES: Final = 20
+# Lines of causes for which there is always room.
+MIN_CAUSE_LINES: Final = 3
 # Lines about further causes, and the characters of what differs, also where it is one line.
 MAX_FURTHER_CAUSES: Final = 6
 MAX_EXCERPT: Final = 110
@@ -433,13 +435,14 @@ class Layout(Struct, frozen=True, kw_only=True):
 
 
 def list_layouts(report: Report, *, causes: int) -> Sequence[Layout]:
-    """List the layouts for a report, from the tightest one: one line for each cause.
+    """List the layouts for a report, from the tightest one: one line for each of a few causes.
 
     Args:
         causes: the most of them.
     """
     others = min(max(len(list_causes(report).new) - 1, 0), MAX_FURTHER_CAUSES)
-    steps = [(0, 0, others + 1), (1, 0, others), (1, 1, others)]
+    steps = [(0, 0, lines) for lines in range(min(MIN_CAUSE_LINES, others + 1), others + 2)]
+    steps += [(1, 0, others), (1, 1, others)]
     for n in range(2, min(causes, others + 1) + 1):
         steps += [(n, n - 1, others), (n, n, others)]
     return [
