@@ -23,8 +23,8 @@ from agentci.model.trace import INCOMPLETE_RUN, PriceList
 from agentci.model.values import ContentLimit, replace
 from agentci.recordings.printed_lines import is_changed_output
 from agentci.reports.compared_runs import read_run
+from agentci.reports.find_run_changes import find_run_changes
 from agentci.reports.groups_and_totals import case_key
-from agentci.reports.run_changes import find_run_changes
 from agentci.reports.run_content import (
     MAX_EXCERPT_CHARACTERS,
     add_baseline,

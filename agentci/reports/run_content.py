@@ -44,7 +44,7 @@ from agentci.model.trace import (
 )
 from agentci.model.values import Json, JsonObject, Place, replace
 from agentci.recordings.prices import price_steps
-from agentci.reports.run_changes import shows_failure
+from agentci.reports.find_run_changes import shows_failure
 from agentci.reports.tool_calls import align
 
 

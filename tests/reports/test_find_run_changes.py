@@ -22,9 +22,9 @@ from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.comment import CommentReport
 from agentci.reports.compared_runs import read_run
 from agentci.reports.contents import StoredContents, limit_contents
+from agentci.reports.find_run_changes import MAX_RESULTS, find_run_changes
 from agentci.reports.json_report import JsonReport
 from agentci.reports.merge.read import read_report
-from agentci.reports.run_changes import MAX_RESULTS, find_run_changes
 from agentci.reports.run_content import encode_content
 from agentci.reports.verdict import list_verdict_warnings
 from tests.helpers.reports import CONFIG, Chunks, make_report, make_result, text_of
