@@ -24,7 +24,6 @@ from agentci.model.result import (
     Decision,
     Shard,
     Totals,
-    format_ignored,
 )
 from agentci.model.values import FailOn, Problem, replace
 
@@ -127,6 +126,7 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
     failing = [each for each in reasons if each.kind in _FAILING_KINDS[fail_on]]
     failing.sort(key=lambda each: _KINDS_BY_PRIORITY.index(each.kind))
     ignored = [each for each in reasons if each.kind not in (*_FAILING_KINDS[fail_on], "remark")]
+    reported_only = [f"{each.text}; reported only (fail-on: {fail_on})" for each in ignored]
     if failing or ignored:
         reasons += unknown
     return Decision(
@@ -134,7 +134,7 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
         exit_code=_EXIT_CODES[failing[0].kind] if failing else 0,
         reasons=(
             *(each.text for each in failing),
-            *(f"{each.text}{format_ignored(fail_on)}" for each in ignored),
+            *reported_only,
             *(() if failing or ignored else (", ".join([pass_summary, *shown]),)),
         ),
         notes=tuple(each.text for each in reasons if each.kind == "remark"),
@@ -142,6 +142,7 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
             each.text for each in reasons if each.kind == "remark" and not each.shown_elsewhere
         ),
         fail_on=fail_on,
+        reported_only=tuple(reported_only),
     )
 
 

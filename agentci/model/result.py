@@ -497,6 +497,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     Attributes:
         fail_on: which reasons may fail the run.
+        reported_only: the last of the reasons, which fail the gate with another ``fail_on``.
         notes: facts that do not decide, such as the number of skipped checks.
         unlisted_notes: those that no list or table of a report has.
     """
@@ -507,22 +508,12 @@ class Decision(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     unlisted_notes: tuple[str, ...] = ()
     fail_on: FailOn = "failed"
+    reported_only: tuple[str, ...] = ()
 
     @property
     def is_failure(self) -> bool:
         """Whether a finding fails the gate."""
         return self.exit_code != 0
-
-    @property
-    def ignored_reasons(self) -> tuple[str, ...]:
-        """The reasons that fail the gate with another ``fail_on``."""
-        end = format_ignored(self.fail_on)
-        return tuple(each for each in self.reasons if each.endswith(end))
-
-
-def format_ignored(fail_on: FailOn) -> str:
-    """Format the end of a reason that is only reported."""
-    return f"; reported only (fail-on: {fail_on})"
 
 
 class Provenance(Struct, frozen=True, kw_only=True):

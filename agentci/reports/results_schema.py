@@ -707,6 +707,9 @@ class DecisionJson(_Json):
         tuple[str, ...], _about("Those notes that no other list or table of a report has.")
     ]
     fail_on: Annotated[FailOn, _about("Which reasons may fail the run: the option `fail-on`.")]
+    reported_only: Annotated[
+        tuple[str, ...], _about("The last `reasons`, which fail the gate with another `fail_on`.")
+    ] = ()
 
 
 class ToolJson(_Json):

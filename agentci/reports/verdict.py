@@ -146,7 +146,7 @@ def _join(clauses: Iterable[str]) -> str:
 
 def _find_ignored(report: Report) -> Iterator[str]:
     """Failures that ``fail-on`` only reports."""
-    yield from report.decision.ignored_reasons
+    yield from report.decision.reported_only
 
 
 def _find_worse(report: Report) -> Iterator[str]:

@@ -248,6 +248,7 @@ class TestUntrustedReport:
                 "notes": [hostile] * 3,
                 "unlisted_notes": [hostile] * 3,
                 "fail_on": "failed",
+                "reported_only": [hostile] * 3,
             },
         )
         document = json.loads((fork.folder / REPORT).read_text())

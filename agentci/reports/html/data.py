@@ -5,7 +5,6 @@ which the page reads when one of them is opened. Empty members are left out, whi
 10,000 checks fast to write and to open. Programs read ``results.json`` instead.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -488,12 +487,6 @@ _STATUSES: Final = {
 }  # fmt: skip
 
 
-# Notes of the gate about one evaluator, which the table of the comparison shows.
-_IN_COMPARISON: Final = re.compile(
-    r" is inconclusive: | has too few cases: |: [\d,]+ checks? (?:newly failing|no longer eval)"
-)
-
-
 def _describe_verdict(report: Report) -> JsonObject:
     overall = {each.policy.overall.min_pass_rate for each in report.gates}
     return {
@@ -504,7 +497,7 @@ def _describe_verdict(report: Report) -> JsonObject:
             else _STATUSES[get_verdict(report.decision)],
             "title": format_conclusion(report),
             "reasons": list_reasons(report),
-            "notes": [each for each in report.decision.notes if not _IN_COMPARISON.search(each)],
+            "notes": report.decision.unlisted_notes,
             "counts": format_counts(report),
             "is_invalid": is_invalid_input(report),
             "incomplete": not report.complete,

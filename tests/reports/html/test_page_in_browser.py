@@ -605,7 +605,7 @@ class TestOverview:
             "tone: 1 check newly failing",
             "the run has another model",
         )
-        decision = replace(report.decision, reasons=reasons, notes=notes)
+        decision = replace(report.decision, reasons=reasons, notes=notes, unlisted_notes=notes[-1:])
         for width in (1280, 390):
             page = show(replace(report, decision=decision), width=width)
             shown = "\n".join(page.texts(".verdict"))
@@ -839,7 +839,7 @@ class TestOverview:
     def test_notes_are_not_called_reasons(self, show: Show) -> None:
         report = conversation_report()
         notes = ("4 checks skipped", "1 check got worse")
-        decision = replace(report.decision, notes=notes)
+        decision = replace(report.decision, notes=notes, unlisted_notes=notes)
         page = show(replace(report, decision=decision))
         assert page.texts(".verdict summary") == ["2 notes"]
 
