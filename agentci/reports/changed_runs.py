@@ -91,9 +91,12 @@ def list_changed_runs(
         if each.summary.changes is not None and (answer := each.summary.changes.answer)
     ]
     if answers:
-        # Other words are expected of a model, other facts are not.
+        # Other words are expected of a model, other facts are not. No check tells of passing cases.
         answers.sort(
-            key=lambda pair: not (pair[0].summary.changes and pair[0].summary.changes.facts)
+            key=lambda pair: (
+                not (pair[0].summary.changes and pair[0].summary.changes.facts),
+                bool(pair[0].problems),
+            )
         )
         yield ChangedRuns(
             label="changed answers",
@@ -209,14 +212,16 @@ def _list_failing(
     ranked = sorted(
         groups.values(), key=lambda group: (RESULT_CHANGES.index(group[0][1].kind), -len(group))
     )
-    for group in ranked[:most]:
+    # The line about others would be as long as that of a single one.
+    shown = most + 1 if len(ranked) == most + 1 else most
+    for group in ranked[:shown]:
         first = group[0][1]
         is_known = first.before not in ("", first.after)
         then = f"; in the baseline {write(first.before)}" if is_known else ""
         returns = f"{write(first.tool)} returns {write(first.after)}"
         head = f"{returns} in {name_cases(group)}{then}"
         yield ChangedRuns(label=_LABELS[first.kind], head=head)
-    if more := [each for group in ranked[most:] for each in group]:
+    if more := [each for group in ranked[shown:] for each in group]:
         tools = list(dict.fromkeys(result.tool for _, result in more))
         names = list_first_names(tools, write)
         head = f"{names} with other results in {name_cases(more)}"

@@ -490,7 +490,10 @@ def make_cause_sections(
         section = _make_cases(map(render, more), len(more), "", share=0.15)
         what = "with new failures" if report.baseline else "with failures"
         count = format_count(sum(map(len, more)), "more case" if first else "case")
-        yield replace(fold_section(section, f"{count} {what}"), stays=True)
+        unnamed = more[layout.further :]
+        others = f"{format_count(len(unnamed), 'more cause')} in {sum(map(len, unnamed)):,} of them"
+        summary = f"{count} {what}{f', {others}' if unnamed else ''}"
+        yield replace(fold_section(section, summary), stays=True)
 
 
 def make_known_section(

@@ -417,6 +417,12 @@ def test_causes_beyond_one_screen_are_folded() -> None:
     shown, _, folded = render(5, 50).partition("<details>")
     assert shown.count("**`c") == 2
     assert folded.startswith("\n<summary>3 more cases with failures</summary>")
+    # Where not every cause has a line, the fold says how many have none.
+    shown, _, folded = render(20, 50).partition("<details>")
+    lines = shown.count("- `c")
+    assert lines in range(3, 19)
+    others = f"{19 - lines} more causes in {19 - lines} of them"
+    assert folded.startswith(f"\n<summary>19 more cases with failures, {others}</summary>")
 
 
 def test_line_of_another_cause_shows_the_first_words_that_differ() -> None:

@@ -401,6 +401,22 @@ def test_number_of_lines_is_limited_and_the_rest_counted() -> None:
         "tool newly fails: t2, t3 with other results in 2 cases (c2, c3) []",
         "changed answers: 3 passing cases ['c4: old → new 0', 'c5: old → new 1', '… and 1 more']",
     ]
+    # A line about the others would be as long as that of the last one.
+    lines = _list_lines(limit_contents(_report(*errors[:3]), "full"))
+    assert (
+        lines[-1]
+        == "tool newly fails: t2 returns Error: e2 in 1 case (c2); in the baseline fine []"
+    )
+
+
+def test_changed_facts_of_cases_that_pass_are_first() -> None:
+    pairs = [(_run(answer=f"It costs {n} EUR"), _run(answer="It costs 9 EUR")) for n in range(3)]
+    report = _report(*pairs)
+    limit = replace(make_result("failed", 9.0).evaluator, type="latency", name="max_latency")
+    first = replace(report.results[0], id="limit", evaluator=limit, status="failed")
+    report = replace(report, results=(*report.results, first))
+    [found] = list_changed_runs(limit_contents(report, "full"), 4, str, str)
+    assert [each.partition(":")[0] for each in found.items] == ["c1", "c2", "c0"]
 
 
 def test_case_with_a_new_check_is_compared() -> None:
