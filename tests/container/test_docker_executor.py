@@ -337,7 +337,7 @@ class TestContainers:
             run = pool.submit(ground.run, "import time\ntime.sleep(600)")
             wait_until(lambda: bool(left_by(make_owner_label())))
             wait_until(lambda: bool(running_for(os.getpid())))
-            output_of("docker", "rm", "--force", *left_by(make_owner_label()))
+            output_of("docker", "rm", "--force", "--volumes", *left_by(make_owner_label()))
             try:
                 code = run.result().exit_code
             except EvaluatorError as error:
@@ -374,7 +374,9 @@ class TestContainers:
             assert [key for key in labels if names[key] in there] == ["elsewhere", "odd", "init"]
         finally:
             subprocess.run(
-                ["docker", "rm", "--force", *names.values()], capture_output=True, check=True
+                ["docker", "rm", "--force", "--volumes", *names.values()],
+                capture_output=True,
+                check=True,
             )
 
     def test_run_leaves_no_volume(self, ground: Ground) -> None:
