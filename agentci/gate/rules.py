@@ -1,7 +1,7 @@
 """Rules of the gate: each yields reasons for or against passing."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -413,35 +413,40 @@ def _describe_lowest_turn(result: CheckResult) -> str:
 
 def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
     """Report the similarity metrics that passed answers with other facts or single other words."""
-    found: dict[str, list[str]] = {}
-    for result in config.required:
-        if facts := list_changed_facts(result):
-            shown = "; ".join(truncate.truncate_list(facts, MAX_FACTS))
-            found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({shown})")
-    for name, cases in found.items():
-        text = (
-            f"{config.prefix}{name} passed {format_count(len(cases), 'case')} whose answer is "
-            "worded differently than expected: "
-            f"{', '.join(truncate.truncate_list(cases, MAX_NAMES))}"
-        )
-        hint = "to fail such answers, add `checks: [contains: TEXT]` to the eval case"
+    hint = "to fail such answers, add `checks: [contains: TEXT]` to the eval case"
+    what = "whose answer is worded differently than expected"
+    for text in _list_passed_cases(config, what, list_changed_facts, MAX_FACTS):
         yield GateReason("remark", f"{text}; {hint}")
 
 
 def _find_possible_errors(config: ConfigResults) -> Iterator[GateReason]:
     """Report the checks that passed results which look like errors, as no status is recorded."""
+    what = (
+        "in which a tool returned what looks like an error, as the recording does not say whether "
+        "it failed"
+    )
+    for text in _list_passed_cases(config, what, list_possible_errors, 1):
+        yield GateReason("remark", text)
+
+
+def _list_passed_cases(
+    config: ConfigResults, what: str, find: Callable[[CheckResult], Sequence[str]], most: int
+) -> Iterator[str]:
+    """Name by evaluator the cases in which something was found although the check passed.
+
+    Args:
+        what: describes these cases.
+        most: of what is found in a case.
+    """
     found: dict[str, list[str]] = {}
     for result in config.required:
-        if errors := list_possible_errors(result):
-            shown = "; ".join(truncate.truncate_list(errors, 1))
+        if findings := find(result):
+            shown = "; ".join(truncate.truncate_list(findings, most))
             found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({shown})")
     for name, cases in found.items():
-        yield GateReason(
-            "remark",
-            f"{config.prefix}{name} passed {format_count(len(cases), 'case')} in which a tool "
-            "returned what looks like an error, as the recording does not say whether it failed: "
-            f"{', '.join(truncate.truncate_list(cases, MAX_NAMES))}",
-        )
+        names = ", ".join(truncate.truncate_list(cases, MAX_NAMES))
+        count = format_count(len(cases), "case")
+        yield f"{config.prefix}{name} passed {count} {what}: {names}"
 
 
 def list_possible_errors(result: CheckResult) -> list[str]:

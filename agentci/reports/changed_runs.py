@@ -1,7 +1,8 @@
 """Names the cases whose answers, tool calls or results changed although no check fails by that."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from agentci.model.case import (
     RunChanges,
 )
 from agentci.model.result import Report
+from agentci.model.values import IdentityKey
 from agentci.reports.changed_checks import find_changes, make_check_key
 from agentci.reports.failure_patterns import is_resource_limit
 from agentci.reports.groups_and_totals import list_first_names
@@ -28,6 +30,8 @@ MAX_SHOWN: Final = 100
 # Of a case.
 MAX_CALLS: Final = 2
 MINUS: Final = "\N{MINUS SIGN}"
+
+T = TypeVar("T")
 
 
 class ChangedRuns(Struct, frozen=True, kw_only=True):
@@ -76,14 +80,12 @@ def list_changed_runs(
         if each.summary.changes is not None and each.has_other_results
     ]
     if results:
-        yield ChangedRuns(
-            label="changed tool results",
-            head=_count_cases([each for each, _ in results]),
-            items=tuple(
-                f"{write_case(each.summary.id)}: {show(result.tool)} {_format(result, show)}"
-                for each, result in results[:most]
-            ),
-            left=len(results[most:]),
+        yield _make_line(
+            "changed tool results",
+            results,
+            lambda result: f"{show(result.tool)} {_format(result, show)}",
+            most=most,
+            write_case=write_case,
         )
     answers = [
         (each, answer)
@@ -98,23 +100,53 @@ def list_changed_runs(
                 bool(pair[0].problems),
             )
         )
-        yield ChangedRuns(
-            label="changed answers",
-            head=_count_cases([each for each, _ in answers]),
-            items=tuple(
-                f"{write_case(each.summary.id)}: {_format(answer, show)}"
-                for each, answer in answers[:most]
-            ),
-            left=len(answers[most:]),
+        yield _make_line(
+            "changed answers",
+            answers,
+            lambda answer: _format(answer, show),
+            most=most,
+            write_case=write_case,
         )
 
 
-def list_unseen(report: Report) -> list[CaseOutcome]:
+def _make_line(
+    label: str,
+    found: Sequence[tuple[CaseOutcome, T]],
+    describe: Callable[[T], str],
+    *,
+    most: int,
+    write_case: Callable[[str], str],
+    more: Sequence[str] = (),
+) -> ChangedRuns:
+    """Make what cases have in common of those that changed, each with its change.
+
+    Args:
+        more: what else the head says.
+    """
+    counted = [_count_cases([each for each, _ in found])] if found else []
+    return ChangedRuns(
+        label=label,
+        head=", ".join([*counted, *more]),
+        items=tuple(
+            f"{write_case(each.summary.id)}: {describe(changed)}" for each, changed in found[:most]
+        ),
+        left=len(found[most:]),
+    )
+
+
+def list_unseen(report: Report) -> Sequence[CaseOutcome]:
     """List the cases of which no list of checks that got worse or better shows the run.
 
     Those of errors and limits on resources do not, so that cases that have nothing else count if
     more than the words of their answers changed.
     """
+    return _list_unseen(IdentityKey(report))
+
+
+# All report formats of a run need them, the comment for each of its sizes.
+@lru_cache(maxsize=1)
+def _list_unseen(key: IdentityKey[Report]) -> Sequence[CaseOutcome]:
+    report = key.value
     compared = report.comparison.evaluators if report.comparison else ()
     fixed = {change.case for each in compared for change in each.fixed}
     worse = find_changes(report)
@@ -153,19 +185,13 @@ def _list_calls(
     if not named and not reworded:
         return
     words = f"other words of arguments in {format_count(reworded, 'passing case')}"
-    yield ChangedRuns(
-        label="changed tool calls",
-        head=", ".join(
-            [
-                *([_count_cases([each for each, _ in named])] if named else []),
-                *([words] if reworded else []),
-            ]
-        ),
-        items=tuple(
-            f"{write_case(each.summary.id)}: {_format_calls(changes, write)}"
-            for each, changes in named[:most]
-        ),
-        left=len(named[most:]),
+    yield _make_line(
+        "changed tool calls",
+        named,
+        lambda changes: _format_calls(changes, write),
+        most=most,
+        write_case=write_case,
+        more=[words] if reworded else (),
     )
 
 

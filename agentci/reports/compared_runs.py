@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from agentci._util.text import json_text
-from agentci._util.text.patterns import TEMPORARY_PATH, UUID
+from agentci._util.text.patterns import EPOCH, TEMPORARY_PATH, UUID
 from agentci.model.result import ContentLevel
 from agentci.reports.tool_calls import align
 
@@ -21,12 +21,12 @@ MAX_ALIGNED: Final = 200
 MAX_COMPARED: Final = 20_000
 
 # What differs in each recording: temporary files, ids of mixed letters and digits, such as
-# ``call_5kVb81mGqQ2d``, times since 1970, and times that name a second, which nobody asks for.
+# ``call_5kVb81mGqQ2d``, times since 1970, and times with seconds, which no question has.
 _UNSTABLE: Final = re.compile(
     rf"""{UUID}|{TEMPORARY_PATH}|\b0x[0-9a-f]+"""
     r"""|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b"""
     r"""|(?<![a-z0-9])(?=[a-z]*\d+[a-z]+\d)[a-z0-9]{12,}(?![a-z0-9])"""
-    r"""|\b1\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b"""
+    rf"""|{EPOCH}"""
     r"""|\b\d{4}-\d\d-\d\d[t ]\d\d:\d\d:(?!00(?![.,\d]))\d\d(?:[.,]\d+)?(?:z|[+-]\d\d:?\d\d)?""",
     re.IGNORECASE,
 )

@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from agentci._util.text import change, escape, json_text
+from agentci._util.text.patterns import EPOCH
 from agentci._util.text.truncate import short
 from agentci.evaluators.changed_facts import (
     describe_changed_words,
@@ -40,7 +41,7 @@ MAX_CALLS: Final = 200
 MAX_COMPARED: Final = 20_000
 
 # Numbers that differ in each recording: times since 1970, and those of keys that name a time.
-_EPOCH: Final = re.compile(r"\b1\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b")
+_EPOCH: Final = re.compile(EPOCH)
 _TIME_KEY: Final = re.compile(
     r"(?:^|[a-z_.\]-])(?:time(?:stamp)?|ts|duration|elapsed|latency|took|uptime|_at|_ms|Ms|At)\Z"
 )

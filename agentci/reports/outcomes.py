@@ -539,30 +539,37 @@ def has_notable_change(metrics: ReportMetrics) -> bool:
     """Whether the models, the latency, the tokens or the cost of both runs differ."""
     if metrics.models_before:
         return True
-    now, before = metrics.common or _NOTHING, metrics.baseline or _NOTHING
-    pairs = (
-        (NOTABLE_SHARE, _find_latency(now, "p50"), _find_latency(before, "p50")),
-        (NOTABLE_SHARE_OF_SLOWEST, _find_latency(now, "p95"), _find_latency(before, "p95")),
-        (NOTABLE_SHARE, _count_tokens(now), _count_tokens(before)),
-        (NOTABLE_SHARE, now.cost_usd, before.cost_usd),
-    )
     return any(
-        after is not None and earlier and abs(after / earlier - 1) >= share
-        for share, after, earlier in pairs
+        abs(after / before - 1) >= (NOTABLE_SHARE_OF_SLOWEST if name == _SLOWEST else NOTABLE_SHARE)
+        for name, after, before in _list_amounts(metrics)
     )
 
 
 def list_large_increases(metrics: ReportMetrics) -> Iterator[str]:
     """Yield the amounts that are at least ``LARGE_FACTOR`` times those of the baseline's runs."""
+    for name, after, before in _list_amounts(metrics):
+        least = MIN_LARGE_MS if name == _MEDIAN else 0
+        is_large = after >= before * LARGE_FACTOR and after - before >= least
+        if name != _SLOWEST and is_large:
+            yield f"{format_number(after / before, 1)} times the {name}"
+
+
+_MEDIAN: Final = "latency p50"
+_SLOWEST: Final = "latency p95"
+
+
+def _list_amounts(metrics: ReportMetrics) -> Iterator[tuple[str, float, float]]:
+    """Yield each amount that both runs recorded, by its name, unless it was 0 in the baseline."""
     now, before = metrics.common or _NOTHING, metrics.baseline or _NOTHING
-    amounts = (
-        ("latency p50", _find_latency(now, "p50"), _find_latency(before, "p50"), MIN_LARGE_MS),
-        ("tokens", _count_tokens(now), _count_tokens(before), 0),
-        ("agent cost", now.cost_usd, before.cost_usd, 0),
+    pairs = (
+        (_MEDIAN, _find_latency(now, "p50"), _find_latency(before, "p50")),
+        (_SLOWEST, _find_latency(now, "p95"), _find_latency(before, "p95")),
+        ("tokens", _count_tokens(now), _count_tokens(before)),
+        ("agent cost", now.cost_usd, before.cost_usd),
     )
-    for name, after, earlier, least in amounts:
-        if after and earlier and after >= earlier * LARGE_FACTOR and after - earlier >= least:
-            yield f"{format_number(after / earlier, 1)} times the {name}"
+    for name, after, earlier in pairs:
+        if after is not None and earlier:
+            yield name, after, earlier
 
 
 def _format_cases(every: int, compared: int) -> str:

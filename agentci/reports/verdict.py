@@ -112,14 +112,14 @@ def split_title(report: Report, width: int) -> tuple[str, str]:
 
 def _split_clauses(text: str) -> list[str]:
     """Split at the commas outside brackets."""
-    clauses = [""]
-    for part in text.split(", "):
-        is_inside = clauses[-1].count("(") > clauses[-1].count(")")
-        if clauses[-1] and is_inside:
+    first, *others = text.split(", ")
+    clauses = [first]
+    for part in others:
+        if clauses[-1].count("(") > clauses[-1].count(")"):
             clauses[-1] += f", {part}"
         else:
             clauses.append(part)
-    return clauses[1:]
+    return clauses
 
 
 def _split_brackets(clause: str) -> tuple[str, str]:

@@ -8,9 +8,11 @@ from typing import Final, Protocol
 from agentci._util.text.escape import replace_surrogates
 from agentci.errors import InputError
 
-# What differs from run to run in a text: a UUID, also after `_`, and the path of a temporary file.
+# What differs from run to run in a text: a UUID, also after `_`, the path of a temporary file, and
+# a time since 1970 in seconds to nanoseconds.
 UUID: Final = r"(?<![0-9a-fA-F])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9a-fA-F])"
 TEMPORARY_PATH: Final = r"(?:/tmp|/var/folders)/[^\s'\"`:,;)]+"
+EPOCH: Final = r"\b1\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b"
 
 
 def matches_any(patterns: Sequence[str], name: str) -> bool:
