@@ -17,7 +17,13 @@ from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import Report
 from agentci.model.trace import INCOMPLETE_RUN, concerns_reviewers
 from agentci.model.values import replace
-from agentci.reports import check_text, groups_and_totals, sections, workflow_commands
+from agentci.reports import (
+    cause_sections,
+    check_text,
+    groups_and_totals,
+    sections,
+    workflow_commands,
+)
 from agentci.reports import comparison as baseline_text
 from agentci.reports.changed_checks import join_lost
 from agentci.reports.failures import list_causes
@@ -111,7 +117,7 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
     several = groups_and_totals.has_several_configs(report.results)
     unfolded = 0 if is_tight else sections.MAX_UNFOLDED
     lost = len(join_lost(list_causes(report).lost))
-    layouts = sections.list_layouts(report, causes=MAX_CAUSES)
+    layouts = cause_sections.list_layouts(report, causes=MAX_CAUSES)
     errors = groups_and_totals.group_by_cases(
         groups_and_totals.filter_by_status(report.results, "errored")
     )
@@ -121,7 +127,7 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
         make=lambda _: sections.make_short_reasons_sections(report, MAX_REASONS, joined=is_tight)
     )
     yield Part(
-        make=lambda level: sections.make_cause_sections(
+        make=lambda level: cause_sections.make_cause_sections(
             report, layouts[level], report_url=report_url
         ),
         most=len(layouts) - 1,
@@ -134,7 +140,7 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
         most=min(len(errors), MAX_ROWS) - 1 if errors else 0,
     )
     yield Part(
-        make=lambda level: sections.make_lost_sections(
+        make=lambda level: cause_sections.make_lost_sections(
             report, level, report_url=report_url, is_tight=is_tight
         ),
         most=min(lost, MAX_ROWS),
@@ -162,7 +168,7 @@ def _list_others(report: Report, report_url: str, unfolded: int) -> Iterator[sec
     Args:
         unfolded: notes, warnings and problems that are not folded.
     """
-    yield sections.make_known_section(report, report_url=report_url)
+    yield cause_sections.make_known_section(report, report_url=report_url)
     yield sections.make_lower_scores_section(report, report_url)
     yield sections.make_fixed_section(report, report_url)
     if report.comparison is not None:

@@ -23,8 +23,8 @@ from agentci._util.text.format import format_number
 from agentci.gate.comparison import find_lost_status
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
+from agentci.reports import cause_sections, groups_and_totals, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
-from agentci.reports import groups_and_totals, sections, workflow_commands
 from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.comparison import find_compared
 from agentci.reports.failures import Cause
@@ -265,12 +265,16 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     def render_details(cause: Cause) -> str:
         return "".join(render_failed_check(each.result) for each in cause.checks)
 
-    layout = sections.Layout(causes=UNFOLDED_CASES)
-    yield from sections.make_cause_sections(
+    layout = cause_sections.Layout(causes=UNFOLDED_CASES)
+    yield from cause_sections.make_cause_sections(
         report, layout, report_url=report_url, render_details=render_details
     )
-    yield from sections.make_lost_sections(report, sections.MAX_CASES, report_url=report_url)
-    yield sections.make_known_section(report, report_url=report_url, render_details=render_details)
+    yield from cause_sections.make_lost_sections(
+        report, cause_sections.MAX_CASES, report_url=report_url
+    )
+    yield cause_sections.make_known_section(
+        report, report_url=report_url, render_details=render_details
+    )
     yield sections.make_changed_runs_section(report, report_url, MAX_CHANGED_RUNS)
     yield _errors(groups_and_totals.filter_by_status(report.results, "errored"), several=several)
     yield _evaluators(report)

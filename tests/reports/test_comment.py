@@ -28,13 +28,14 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.values import Problem, replace
+from agentci.reports.cause_sections import Layout, make_cause_sections
 from agentci.reports.comment import MAX_BYTES, MAX_HEIGHT, MAX_REASONS, CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
 from agentci.reports.page_height import FRAME, estimate_height
 from agentci.reports.run_content import encode_content
-from agentci.reports.sections import Layout, make_cause_sections, make_short_reasons_sections
+from agentci.reports.sections import make_short_reasons_sections
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
 from tests.conftest import Golden
 from tests.helpers.browser import PROGRAM, browser
