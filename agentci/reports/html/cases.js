@@ -6,10 +6,9 @@ const MIN_CHANGE = 0.005;
 // A lower score that still passes is named from this drop on.
 const MIN_FALL = 0.05;
 
-/** The failed and errored checks, the decisive one first: failed, required, newly failing, then the worst. */
+/** The failed and errored checks, the decisive one first, as in the data. */
 function problemsOf({ checks }) {
-  const ranks = [({ status }) => STATUSES.indexOf(status), ({ evaluator }) => !evaluator.required, ({ turned }) => turned !== 'new_failure', ({ score }) => score ?? -1];
-  return checks.filter(({ status }) => status === 'failed' || status === 'errored').sort((a, b) => ranks.reduce((found, rank) => found || rank(a) - rank(b), 0));
+  return checks.filter(({ status }) => status === 'failed' || status === 'errored');
 }
 
 /** The cases of the data, each with its checks, and the columns of the table of cases. */

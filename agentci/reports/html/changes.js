@@ -243,8 +243,7 @@ function callText({ mark, expected, actual, arguments: values }, isShort = false
 
 function restView(rest, more) {
   const row = (each) => {
-    const ordered = [...problemsOf(each), ...each.checks];
-    const check = ordered.find(({ turned }) => turned === each.state) ?? ordered[0];
+    const check = each.checks.find(({ turned }) => turned === each.state) ?? each.checks[0];
     const others = (each.size ?? (LOWER_OR_FIXED.includes(each.state) ? CASES.filter(hasState(each.state)) : alike(each)).length) - 1;
     return make(
       'a',

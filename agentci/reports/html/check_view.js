@@ -4,7 +4,7 @@ function checksView(each, content, chosen, isShown = () => true) {
   const boxes = each.checks
     .map((check, index) => ({ check, findings: content.checks[index] }))
     .filter(({ check }) => isShown(check))
-    .sort((a, b) => isProblem(b.check) - isProblem(a.check) || STATUSES.indexOf(a.check.status) - STATUSES.indexOf(b.check.status));
+    .sort((a, b) => isProblem(b.check) - isProblem(a.check));
   const removed = each.removed.filter(isShown);
   // The conversation below is close to the first of them.
   const isFolded = (check, at) => at > 0 && isStacked.matches && !isPrinted && isProblem(check) && check.evaluator.name !== chosen;

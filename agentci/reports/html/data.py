@@ -243,10 +243,12 @@ class PageData:
         if is_new and state == "still_failing":
             state = "new_failure"
         question = next((turn.question for turn in case.dialogue if turn.question), "")
+        # Evaluators are numbered in the order of the report.
+        checks = {id(each): self._make_check(each, numbers) for each in outcome.results}
         return {
             "id": case.id,
             "block": list(self._blocks[place]),
-            "checks": [self._make_check(each, numbers) for each in outcome.results],
+            "checks": [checks[id(each)] for each in _sort_checks(outcome)],
             **_drop_empty(
                 {
                     "question": question,
@@ -308,7 +310,7 @@ class PageData:
         case = outcome.summary
         return {
             "run": replace(content, performance=None, printed=None),
-            "checks": [self._make_findings(each) for each in outcome.results],
+            "checks": [self._make_findings(each) for each in _sort_checks(outcome)],
             **_drop_empty(
                 {
                     "trace": case.trace_id,
@@ -342,6 +344,12 @@ class PageData:
                 "repeats": result.repeats,
             }
         )
+
+
+def _sort_checks(outcome: CaseOutcome) -> list[CheckResult]:
+    """Return the checks of a case in the order of all reports: the decisive problem first."""
+    others = (each for each in outcome.results if each.status in ("passed", "skipped"))
+    return [*outcome.problems, *others]
 
 
 def _describe_cause(cause: Cause, cases: list[int]) -> JsonObject:

@@ -220,7 +220,7 @@ function comparedAmounts({ amounts, before = {} }) {
 function comparedScores({ checks, removed }, group) {
   const isAlike = (check) => (other) => other.column === check.column && (isProblem(check) ? other.status === check.status : other.turned === check.turned && Math.sign(other.change) === Math.sign(check.change));
   const isOther = (check) => (check.turned || Math.abs(check.change ?? 0) >= MIN_CHANGE) && group.every((each) => [...each.checks, ...each.removed].some(isAlike(check)));
-  const shown = [...new Set([...problemsOf({ checks }), ...checks, ...removed])].filter(isOther);
+  const shown = [...checks, ...removed].filter(isOther);
   return shown.length ? list(shown.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]), 'scores') : null;
 }
 

@@ -331,7 +331,7 @@ function moreStates({ states }) {
 function cell(each, column) {
   const own = [...each.checks, ...each.removed].filter((check) => check.column === column);
   if (!own.length) return make('td');
-  const [check] = [...problemsOf({ checks: own }), ...own];
+  const [check] = own;
   const { evaluator, status, before, change, turned } = check;
   const word = scoreWord(check);
   const isNumber = /^-?\d/.test(word);

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from base64 import b64encode
+from typing import cast
 
 import pytest
 from lxml import etree
@@ -228,6 +229,22 @@ class TestIndex:
         assert "flaky" in texts
         assert "tone is from github: a/b tone at c0ffee" in texts
 
+    def test_checks_of_a_case_are_in_the_order_of_all_reports(self) -> None:
+        given = {"a": "passed", "b": "errored", "c": "failed", "d": "failed", "e": "skipped"}
+        results = [
+            make_result(cast(Status, status), evaluator=name, required=name != "c", misses=[name])
+            if status == "failed"
+            else make_result(cast(Status, status), evaluator=name)
+            for name, status in given.items()
+        ]
+        report = make_report(results)
+        data, [[content]] = data_of(report), blocks_of(report)
+        evaluators = [each["name"] for each in data["evaluators"]]
+        names = [evaluators[each["evaluator"]] for each in data["cases"][0]["checks"]]
+        assert names == ["d", "c", "b", "a", "e"]
+        assert [each.get("misses") for each in content["checks"][:3]] == [["d"], ["c"], None]
+        assert evaluators == [*given]
+
     def test_hostile_text_is_preserved(self) -> None:
         assert data_of(hostile_report())["cases"][0]["id"] == HOSTILE
 
@@ -257,8 +274,9 @@ class TestContents:
 
     def test_trials_and_repeats_are_kept(self) -> None:
         [[first, *_]] = blocks_of(full_report())
-        assert first["checks"][0]["trials"]["trials"][1]["reason"] == "it hung"
-        assert first["checks"][0]["repeats"]["flip_rate"] == 0.5
+        repeated = first["checks"][-1]
+        assert repeated["trials"]["trials"][1]["reason"] == "it hung"
+        assert repeated["repeats"]["flip_rate"] == 0.5
 
     def test_cases_are_split_into_blocks(self) -> None:
         report = long_report(150)

@@ -1418,8 +1418,8 @@ class TestCase:
         report = replace(report, results=(*report.results, *others))
         page = show(report, "#/case/by_train", width=390, height=844)
         assert [text.split("\n")[1] for text in page.texts(".check.failed h3")] == [
-            "response_quality",
             *(f"tone_{number}" for number in range(6)),
+            "response_quality",
         ]
         assert len(page.texts(".check .misses")) == 1
         assert page.run("document.querySelector('.turn').getBoundingClientRect().top") < 1200
