@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from agentci._util.text import escape, json_text, truncate
 from agentci.model.values import Json, JsonObject
 
 # By framework, what its fixed texts are, as a whole. A tool may return other words of failure as
@@ -58,6 +59,10 @@ _ERROR_START: Final = re.compile(
 # What contains the result of a tool, as its only member.
 _WRAPPERS: Final = frozenset({"result", "output", "content", "response"})
 MAX_WRAPPERS: Final = 4
+# What the results of failed tools have their error in, from the outside to the inside, and the
+# characters of it that are shown.
+_TEXT_KEYS: Final = ("error", "message", "detail", "content", "text")
+MAX_ERROR: Final = 160
 
 
 def is_tool_error(result: Json) -> bool:
@@ -85,6 +90,27 @@ def looks_like_error(result: Json) -> bool:
     if isinstance(result, Mapping):
         return is_tool_error(result) or any(_is_error_member(*each) for each in result.items())
     return isinstance(result, str) and _ERROR_START.match(result.lstrip()) is not None
+
+
+def format_error(output: Json) -> str:
+    """Format the error in the result of a failed tool on one line; empty if it has none."""
+    while not isinstance(output, str):
+        if isinstance(output, Mapping):
+            inner = next((output[key] for key in _TEXT_KEYS if _has_text(output.get(key))), None)
+        else:
+            inner = output[0] if isinstance(output, list | tuple) and len(output) == 1 else None
+        if inner is None:
+            output = json_text.dumps_readable(output) if _has_text(output) else ""
+        else:
+            output = inner
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    is_traceback = bool(lines) and lines[0].startswith("Traceback (")
+    text = truncate.join_first_and_last(lines[-1:] if is_traceback else lines)
+    return truncate.ends(escape.flatten_line(text), MAX_ERROR)
+
+
+def _has_text(value: Json) -> bool:
+    return bool(value) and value is not True
 
 
 def is_empty_result(result: Json) -> bool:

@@ -223,7 +223,15 @@ def _list_failing(
     write_case: Callable[[str], str],
     write: Callable[[str], str],
 ) -> Iterator[ChangedRuns]:
-    """Yield the tools that newly fail or return nothing, those with the same result together."""
+    """Yield the tools that newly fail or return nothing, those with the same result together.
+
+    Not those that are named as the cause of new failures in all of their cases.
+    """
+    named = {
+        (each.summary.id, each.tool_error.tool)
+        for each in outcomes
+        if each.tool_error is not None and each.new
+    }
     groups: dict[tuple[str, str, str], list[tuple[str, ChangedResult]]] = {}
     for each in outcomes:
         for result in each.summary.changes.results if each.summary.changes else ():
@@ -236,7 +244,12 @@ def _list_failing(
         return f"{format_count(len(cases), 'case')} ({list_first_names(cases, write_case)})"
 
     ranked = sorted(
-        groups.values(), key=lambda group: (RESULT_CHANGES.index(group[0][1].kind), -len(group))
+        (
+            group
+            for (kind, tool, _), group in groups.items()
+            if kind != "error" or any((case, tool) not in named for case, _ in group)
+        ),
+        key=lambda group: (RESULT_CHANGES.index(group[0][1].kind), -len(group)),
     )
     # The line about others would be as long as that of a single one.
     shown = most + 1 if len(ranked) == most + 1 else most

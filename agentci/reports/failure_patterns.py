@@ -1,7 +1,8 @@
 """Groups failed cases by cause, and finds the numbers in which they differ.
 
-The cause of a case is what happened to its decisive check: the evaluator, the kind of difference,
-and the tool and argument or the finding, without the values that differ between cases.
+The cause of a case is a tool that newly fails, with its error, else what happened to its decisive
+check: the evaluator, the kind of difference, and the tool and argument or the finding, without the
+values that differ between cases.
 
 The pattern of a case is what its failed checks say, with the calls and answers that differ from
 those of the baseline, else from the expected ones. Cases of a cause with equal patterns fail in
@@ -17,7 +18,7 @@ from hashlib import blake2b
 from itertools import chain
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from agentci._util.text import escape, truncate
 from agentci._util.text.change import (
@@ -29,7 +30,13 @@ from agentci._util.text.change import (
 )
 from agentci.model.case import RunChanges
 from agentci.model.result import BaselineTurn, CheckResult, ExpectedCall, RunContent, TurnContent
-from agentci.reports.check_text import find_reason_key, low_scoring_turns, shorten_quotes
+from agentci.recordings.tool_errors import format_error, parse_result
+from agentci.reports.check_text import (
+    find_reason_key,
+    hide_case_values,
+    low_scoring_turns,
+    shorten_quotes,
+)
 from agentci.reports.contents import KEPT_LEVELS
 from agentci.reports.differences import Reference, choose_reference, compare_turn
 from agentci.reports.tool_calls import (
@@ -62,8 +69,14 @@ _WORD: Final = re.compile(r"(?<![\w-])(?:[^\W\d_]{4,}|no|not)(?![\w-])", re.IGNO
 _RESOURCE_TYPES: Final = frozenset({"latency", "cost", "token_usage"})
 _RESOURCE_CRITERIA: Final = re.compile(r"(time|time of the run|cost|(\w+ )*tokens|model calls) <= ")
 
+# Checks of tool calls by what they require, and by what they say of a call.
+_TOOL_ERRORS: Final = "tool errors <= "
+_ABOUT_CALLS: Final = re.compile(r"`[^`]+` was (not )?called\b")
 # How often tools may be called; the calls themselves are part of the pattern.
 _LIMIT_ON_CALLS: Final = re.compile(r"([^\s,]+ )?tool calls <= |[^\s,]+ calls <= ")
+
+
+NO_CHANGES: Final = RunChanges()
 
 
 class Phrase(Struct, frozen=True):
@@ -82,6 +95,23 @@ class Phrase(Struct, frozen=True):
     is_expected: bool = False
 
 
+class ToolError(Struct, frozen=True):
+    """A tool that failed, from which other failures of the case follow.
+
+    Attributes:
+        text: its error, on one line; empty if it is not known.
+        changed: the path of its first argument that differs from the baseline; empty for none.
+    """
+
+    tool: str
+    text: str
+    changed: str = ""
+
+    def __str__(self) -> str:
+        """Format ``track_parcel` failed: TimeoutError``."""
+        return f"`{self.tool}` failed{f': {self.text}' if self.text else ''}"
+
+
 class FailurePattern(Struct, frozen=True, kw_only=True):
     """Why a case fails.
 
@@ -89,7 +119,8 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
         cause: equal for cases with the same cause.
         decisive: the check that decides it.
         kind: how its calls and answers differ, without their values: ``missing refund``; empty if
-            they do not.
+            they do not, or if a tool error is the cause.
+        tool_error: its cause, if that is one.
         key: equal for cases that fail in the same way.
         phrases: what differs, then what the checks say.
         numbers: of the phrases, in order.
@@ -99,6 +130,7 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
     cause: tuple[str, ...]
     decisive: CheckResult
     kind: str
+    tool_error: ToolError | None
     key: bytes
     phrases: tuple[Phrase, ...]
     numbers: tuple[str, ...]
@@ -111,7 +143,7 @@ def make_pattern(
     is_new: Callable[[CheckResult], bool] = lambda _: True,
     *,
     failed_in_baseline: bool = False,
-    changes: RunChanges | None = None,
+    changes: RunChanges = NO_CHANGES,
 ) -> FailurePattern | None:
     """Make the pattern of a case; None if none of its checks failed or errored.
 
@@ -134,7 +166,7 @@ def make_pattern(
         if any(content.cut) or any(turn.cut for turn in content.turns):
             builder.add_to_key(problems[0].case.id)
     elif any(each.status == "failed" for each in problems):
-        builder.add_to_key(*_list_changes(changes or RunChanges()))
+        builder.add_to_key(*_list_changes(changes))
     for each in problems:
         builder.add_to_key(each.config, each.evaluator.name, each.status)
         for statement in _list_statements(each, quotes=not is_kept):
@@ -143,14 +175,26 @@ def make_pattern(
             else:
                 builder.add("", statement)
     decisive = _choose_decisive(problems, is_new)
-    kind = _describe_kinds(decisive, content, is_new=is_new(decisive))
-    cause = (decisive.config, decisive.evaluator.name, decisive.status, kind)
+    tool_error = _find_tool_error(decisive, content, changes, is_new=is_new(decisive))
+    kind = "" if tool_error else _describe_kinds(decisive, content, is_new=is_new(decisive))
     return builder.make(
-        cause=(*cause, *_describe_reasons(decisive, content)),
+        cause=(decisive.config, *_make_cause(decisive, content, tool_error, kind)),
         decisive=decisive,
         kind=kind,
+        tool_error=tool_error,
         is_known=is_kept or not reads_more,
     )
+
+
+def _make_cause(
+    decisive: CheckResult, content: RunContent, tool_error: ToolError | None, kind: str
+) -> Iterator[str]:
+    if tool_error is None:
+        yield from (decisive.evaluator.name, decisive.status, kind)
+        yield from _describe_reasons(decisive, content)
+    else:
+        yield from ("", tool_error.tool, tool_error.changed)
+        yield from find_numbers(hide_case_values(tool_error.text, decisive.case))[0]
 
 
 def _list_changes(changes: RunChanges) -> Iterator[str]:
@@ -164,8 +208,6 @@ def _choose_decisive(
 ) -> CheckResult:
     """Choose a failed check before an errored one, then required, newly failing, the most serious.
 
-    Of these, one that lists calls.
-
     Not by score, which differs between cases with the same cause.
     """
     return min(
@@ -175,9 +217,39 @@ def _choose_decisive(
             not each.evaluator.required,
             not is_new(each),
             rank_seriousness(each),
-            not _lists_calls(each),
         ),
     )
+
+
+def _find_tool_error(
+    result: CheckResult, content: RunContent, changes: RunChanges, *, is_new: bool
+) -> ToolError | None:
+    """Find the first call that fails, and did not in the baseline, with no later one that succeeds.
+
+    Args:
+        result: the decisive check. If it is about such calls, it says whether any fails.
+    """
+    if result.status != "failed" or rank_seriousness(result) == FORBIDDEN:
+        return None
+    newly = {each.tool for each in changes.results if each.kind == "error"}
+    is_about_errors = rank_seriousness(result) == TOOL_ERROR
+    if not (is_about_errors or (newly and is_new)):
+        return None
+    for turn in content.turns:
+        for place, call in enumerate(turn.calls):
+            is_healed = any(
+                each.name == call.name and not each.failed for each in turn.calls[place + 1 :]
+            )
+            if call.failed and not is_healed and (call.name in newly or not newly):
+                text = "" if call.result is UNSET else format_error(parse_result(call.result))
+                return ToolError(call.name, text, _find_changed_argument(turn, call.name))
+    return None
+
+
+def _find_changed_argument(turn: TurnContent, tool: str) -> str:
+    rows, _ = compare_turn(turn, choose_reference(turn, "baseline"))
+    found = (row.changes[0].path for row in rows if row.changes and _name_tool(row) == tool)
+    return _DIGITS.sub("", next(found, ""))
 
 
 def _describe_kinds(result: CheckResult, content: RunContent, *, is_new: bool) -> str:
@@ -239,11 +311,15 @@ def _describe_kind(rows: Sequence[ToolCallRow]) -> str:
     found: dict[str, str] = {}
     for row in rows:
         path = row.changes[0].path if row.changes else ""
-        name = (row.actual or row.expected).partition("(")[0]
+        name = _name_tool(row)
         text = f"{'other arguments' if row.mark == 'differs' else row.mark} {name}"
         found.setdefault(row.mark, f"{text} ({_DIGITS.sub('', path)})" if path else text)
     pair = [found[each] for each in ("missing", "unexpected") if each in found]
     return "; ".join(pair) if rows[0].mark in ("missing", "unexpected") else found[rows[0].mark]
+
+
+def _name_tool(row: ToolCallRow) -> str:
+    return (row.actual or row.expected).partition("(")[0]
 
 
 def _list_texts(content: RunContent) -> Iterator[str]:
@@ -298,14 +374,27 @@ def _describe_checked_row(row: ToolCallRow) -> Iterator[str]:
         yield f"{row.mark} {row.actual or row.expected} {row.note}"
 
 
+# Ranks of failed checks: what other failures may follow from comes first.
+FORBIDDEN: Final = 0
+TOOL_ERROR: Final = 1
+_CALLS: Final = 2
+_ANSWER: Final = 3
+_LIMIT: Final = 4
+
+
 def rank_seriousness(result: CheckResult) -> int:
-    """Rank a failed check: forbidden calls, then other calls and answers, then limits."""
+    """Rank a failed check: forbidden calls, errors of tools, other calls, answers, limits."""
     judgement, evaluator = result.judgement, result.evaluator
-    if evaluator.type != "check":
-        return 2 if is_resource_limit(result) else 1
-    if judgement is not None and has_forbidden_call(judgement.details):
-        return 0
-    return 2 if is_resource_limit(result) or _LIMIT_ON_CALLS.match(evaluator.criterion) else 1
+    is_check = evaluator.type == "check"
+    if is_check and judgement is not None and has_forbidden_call(judgement.details):
+        return FORBIDDEN
+    if is_check and evaluator.criterion.startswith(_TOOL_ERRORS):
+        return TOOL_ERROR
+    if is_resource_limit(result) or (is_check and _LIMIT_ON_CALLS.match(evaluator.criterion)):
+        return _LIMIT
+    misses = judgement.misses if is_check and judgement is not None else ()
+    is_about_calls = _lists_calls(result) or any(map(_ABOUT_CALLS.match, misses))
+    return _CALLS if is_about_calls else _ANSWER
 
 
 def is_resource_limit(result: CheckResult) -> bool:
@@ -370,7 +459,7 @@ def _list_differences(content: RunContent, reference: Reference) -> Iterator[_Di
 
 
 def _describe_row(row: ToolCallRow, prefix: str) -> Iterator[_Difference]:
-    name = row.actual.partition("(")[0]
+    name = _name_tool(row)
     for each in row.changes:
         is_short = max(len(each.before), len(each.after)) <= MAX_SIDE
         yield (
@@ -468,13 +557,20 @@ class _PatternBuilder:
         self._numbers += numbers
 
     def make(
-        self, *, cause: tuple[str, ...], decisive: CheckResult, kind: str, is_known: bool
+        self,
+        *,
+        cause: tuple[str, ...],
+        decisive: CheckResult,
+        kind: str,
+        tool_error: ToolError | None,
+        is_known: bool,
     ) -> FailurePattern:
         written = "\0".join(self._key).encode("utf-8", "surrogatepass")
         return FailurePattern(
             cause=cause,
             decisive=decisive,
             kind=kind,
+            tool_error=tool_error,
             key=blake2b(written, digest_size=16).digest(),
             phrases=tuple(self._phrases),
             numbers=tuple(self._numbers),

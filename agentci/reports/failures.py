@@ -76,7 +76,7 @@ class Cause(Struct, frozen=True, kw_only=True):
         more: the number of further others.
         more_note: the ranges of their numbers; empty if they are those of the first.
         is_known: whether more than the reasons of the failures is known.
-        checks: its failed ones, required before advisory, the worst first.
+        checks: its failed ones, in the order of its problems.
         similar: ids of the cases with the same cause that fail with other values or answers.
         also_failing: of these, the number that fail other evaluators, too, and their names, the
             most frequent first.
@@ -208,12 +208,7 @@ class Causes(Struct, frozen=True, kw_only=True):
             more=len(others) - len(named),
             more_note=notes.describe_rest(1 + len(named), phrases),
             is_known=case.is_known,
-            checks=tuple(
-                self._describe_check(each, quotes=difference is None)
-                for each in sorted(
-                    failed, key=lambda each: (not each.evaluator.required, not self.is_new(each))
-                )
-            ),
+            checks=tuple(self._describe_check(each, quotes=difference is None) for each in failed),
             similar=tuple(each.summary.id for each in similar),
             also_failing=_count_also_failing(case, similar),
             difference=difference,
@@ -294,13 +289,18 @@ def name_causes(report: Report) -> dict[int, str]:
             case = first[cluster]
             apart = _tell_apart(case, [first[each] for each in clusters if each != cluster])
             is_by_kind = case.kind and name.endswith(f": {case.kind}")
-            if apart or is_by_kind or case.decisive is not case.problems[0]:
+            if apart or is_by_kind or case.tool_error or case.decisive is not case.problems[0]:
                 found[cluster] = f"{name} ({apart})" if apart else name
     return found
 
 
 def _name_cause(case: CaseOutcome) -> str:
-    """Name the decisive check of a case with its reason, else with how calls and answers differ."""
+    """Name the decisive check of a case with its reason, else with how calls and answers differ.
+
+    A tool error that is the cause is named instead.
+    """
+    if case.tool_error is not None:
+        return truncate.ELLIPSIS.join(find_numbers(str(case.tool_error).replace("`", ""))[0])
     result = case.decisive or case.results[0]
     reason = format_cause(result)
     if case.kind and (reason == result.status or reason.endswith(NO_REASONS)):

@@ -29,7 +29,10 @@ from agentci.model.values import IdentityKey, replace
 from agentci.reports.contents import ReportedCase, group_by_case, show_case
 from agentci.reports.failure_patterns import (
     MAX_DIFFERING,
+    NO_CHANGES,
+    TOOL_ERROR,
     FailurePattern,
+    ToolError,
     count_differing,
     make_pattern,
     rank_seriousness,
@@ -69,7 +72,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         new: ids of its failed checks that did not fail in the baseline.
         cluster: shared by cases with the same cause, from 0 in the order of ``rank_cause``; None
             if none fails.
-        decisive, kind: of its pattern; None and empty if none fails.
+        decisive, kind, tool_error: of its pattern; None and empty if none fails.
         variant: shared by those that fail in the same way, but for their numbers.
         numbers: those of its pattern, in which it differs from other cases of its variant.
         is_known: whether what decided its failures is known, and not only their reasons.
@@ -88,6 +91,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     cluster: int | None = None
     decisive: CheckResult | None = None
     kind: str = ""
+    tool_error: ToolError | None = None
     variant: int | None = None
     numbers: tuple[str, ...] = ()
     is_known: bool = True
@@ -117,7 +121,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
 
     @property
     def problems(self) -> tuple[CheckResult, ...]:
-        """Its failed and errored checks, the decisive one first.
+        """Its failed and errored checks, in the order of all reports.
 
         Failed ones are before errored ones, required before advisory ones, newly failing before
         others, then by ``rank_seriousness``, then the worst.
@@ -149,6 +153,8 @@ def rank_cause(cases: Sequence[CaseOutcome]) -> tuple[bool, bool, int, int]:
     """Rank a cause: failed before errored, required before advisory, then serious, frequent."""
     decisive = cases[0].decisive or cases[0].results[0]
     rank = rank_seriousness(decisive)
+    if cases[0].tool_error is not None:
+        rank = TOOL_ERROR
     return (decisive.status != "failed", not decisive.evaluator.required, rank, -len(cases))
 
 
@@ -184,6 +190,7 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
                 new=new,
                 decisive=pattern.decisive if pattern else None,
                 kind=pattern.kind if pattern else "",
+                tool_error=pattern.tool_error if pattern else None,
                 numbers=pattern.numbers if pattern else (),
                 is_known=pattern is None or pattern.is_known,
             )
@@ -216,7 +223,7 @@ def _make_pattern(
         shown.content,
         lambda result: result.id in new,
         failed_in_baseline=shown.state == "still_failing",
-        changes=shown.summary.changes,
+        changes=shown.summary.changes or NO_CHANGES,
     )
 
 

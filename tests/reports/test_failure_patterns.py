@@ -18,6 +18,7 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.values import replace
+from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents, reduce_content
@@ -794,23 +795,118 @@ def test_causes_have_different_names() -> None:
 
 
 def test_serious_causes_come_before_frequent_ones() -> None:
-    """Forbidden calls, then what the agent did or said, then limits; required before advisory."""
+    """Forbidden calls, tool errors, other calls, answers, limits; required before advisory."""
     forbidden: dict[str, Any] = {"type": "check", "details": {"forbidden": ["refund"]}}
     cases = [
         *(_case(_turn("No.", PARCEL), evaluator="polite", required=False) for _ in range(9)),
         *(_case(_turn("Ok.", "Ok."), **_slow()) for _ in range(5)),
         *(_case(_turn("Ok.", "Ok."), **_slow("tool calls <= 4")) for _ in range(4)),
         *(_case(_turn("No.", PARCEL), evaluator="consent") for _ in range(3)),
+        *(_case(_turn("Ok.", "Ok."), **_required("send_mail")) for _ in range(2)),
+        _case(_turn("Ok.", "Ok."), **_tool_errors("`pay` failed")),
         _case(_turn("Ok.", "Ok."), evaluator="forbidden", **forbidden),
     ]
     report = _report(*cases)
     causes = list_causes(report)
     found = [(group[0].problems[0].evaluator.name, len(group)) for group in causes.new]
-    expected = [("forbidden", 1), ("consent", 3), ("limit", 5), ("limit", 4), ("polite", 9)]
-    assert found == expected
-    assert [group[0].cluster for group in causes.new] == [0, 1, 2, 3, 4]
+    assert found == [
+        *(("forbidden", 1), ("no_tool_errors", 1), ("required_tools", 2), ("consent", 3)),
+        *(("limit", 5), ("limit", 4), ("polite", 9)),
+    ]
+    assert [group[0].cluster for group in causes.new] == [*range(7)]
     comment = text_of(CommentReport(), report)
-    assert comment.index("**`c21`**") < comment.index("`c18`") < comment.index("`c9`")
+    assert comment.index("`c24`") < comment.index("`c18`") < comment.index("`c9`")
+
+
+def _required(tool: str) -> dict[str, Any]:
+    return {"evaluator": "required_tools", "type": "check", "misses": [f"`{tool}` was not called"]}
+
+
+def _tool_errors(*misses: str) -> dict[str, Any]:
+    limit = {"type": "check", "criterion": "tool errors <= 0"}
+    return {"evaluator": "no_tool_errors", "misses": misses, **limit}
+
+
+def _list_tracked(*tracked: tuple[str, RunChanges | None]) -> Report:
+    """Cases whose answers differ, of parcels whose tracking failed, by error and changes."""
+    cases = []
+    for number, (error, changes) in enumerate(tracked):
+        call = CallContent(name="track", arguments={"id": f"GL-{number}"}, result={"error": error})
+        answer = "Please try again later." if changes else "It is lost."
+        turn = _turn(answer, PARCEL, calls=(replace(call, error=bool(changes)),))
+        cases.append((_case(turn), changes))
+    report = _report(*(case for case, _ in cases))
+    results = tuple(
+        replace(each, case=replace(each.case, changes=changes))
+        for each, (_, changes) in zip(report.results, cases, strict=True)
+    )
+    return replace(report, results=results)
+
+
+def _newly_failing(after: str) -> RunChanges:
+    result = ChangedResult(tool="track", before="in transit", after=after, kind="error")
+    return RunChanges(results=(result,))
+
+
+def test_cases_in_which_a_tool_newly_fails_with_the_same_error_have_one_cause() -> None:
+    """Whatever else differs in them, as their answers follow from it; not with another error."""
+    report = _list_tracked(
+        ("TimeoutError: no answer for GL-6750195", _newly_failing("TimeoutError: no answ…")),
+        ("TimeoutError: no answer for GL-1234567", _newly_failing("TimeoutError: no …")),
+        ("not found", _newly_failing("not found")),
+        ("", None),
+    )
+    outcomes = list_case_outcomes(report)
+    assert [each.cluster for each in outcomes] == [0, 0, 1, 2]
+    assert list(name_causes(report).values()) == [
+        "track failed: TimeoutError: no answer for GL-…",
+        "track failed: not found",
+    ]
+
+
+@pytest.mark.parametrize(("before", "lines"), [("failed", 1), ("passed", 0)])
+def test_tool_that_a_cause_names_has_no_line_of_its_own(before: Any, lines: int) -> None:
+    """It is not the cause of a case that failed before."""
+    report = _list_tracked(("timeout", _newly_failing("timeout")))
+    known = {each.id: BaselineCheck(status=before, score=1.0) for each in report.results}
+    found = [*list_changed_runs(replace(report, baseline=known), 3, str, str)]
+    assert len(found) == lines
+
+
+def test_a_tool_that_succeeds_later_is_not_the_cause() -> None:
+    report = _list_tracked(("timeout", _newly_failing("timeout")))
+    turn = _turn(
+        "It is lost.",
+        PARCEL,
+        calls=(
+            CallContent(name="track", result="timeout", error=True),
+            CallContent(name="track", result="in transit", error=False),
+        ),
+    )
+    [result] = _report(_case(turn)).results
+    report = replace(
+        _report(_case(turn)),
+        results=(replace(result, case=replace(result.case, changes=_newly_failing("timeout"))),),
+    )
+    [outcome] = list_case_outcomes(report)
+    assert outcome.tool_error is None
+
+
+def test_failed_checks_of_a_case_begin_with_the_cause() -> None:
+    """In all reports: the answer differs because a tool fails."""
+    answers = make_result("failed", 0.1, case="a", evaluator="answers", misses=["differs"])
+    errors = make_result("failed", 0.5, case="a", **_tool_errors("`track` failed: timeout"))
+    slow = make_result("failed", 0.0, case="a", **_slow())
+    report = make_report([slow, answers, errors])
+    expected = ["no_tool_errors", "answers", "limit"]
+    [outcome] = list_case_outcomes(report)
+    assert [each.evaluator.name for each in outcome.problems] == expected
+    data = data_of(report)
+    names = [data["evaluators"][each["evaluator"]]["name"] for each in data["cases"][0]["checks"]]
+    assert names == expected
+    assert [each["name"] for each in data["evaluators"]] == ["limit", "answers", "no_tool_errors"]
+    for text in (text_of(CommentReport(), report), _render_terminal(report)):
+        assert sorted(expected, key=text.index) == expected
 
 
 def test_a_limit_does_not_decide_where_something_else_fails() -> None:

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from agentci._util.text import escape, json_text, truncate
+from agentci._util.text import json_text, truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.patterns import matches_any, matches_name
 from agentci.errors import EvaluatorError
@@ -24,13 +24,15 @@ from agentci.model.case import Case
 from agentci.model.requests import POSSIBLE_ERRORS
 from agentci.model.trace import ToolCall, ToolResponse, Turn
 from agentci.model.values import Json, replace
-from agentci.recordings.tool_errors import is_tool_error, looks_like_error, parse_result
+from agentci.recordings.tool_errors import (
+    format_error,
+    is_tool_error,
+    looks_like_error,
+    parse_result,
+)
 
 MAX_NAMES: Final = 10
 MAX_ARGS: Final = 80
-MAX_ERROR: Final = 160
-# What the results of failed tools have their error in, from the outside to the inside.
-_ERROR_KEYS: Final = ("error", "message", "detail", "content", "text")
 ALL_CALLS: Final = "*"
 RECORD_STATUS: Final = (
     "send `is_error` with each tool result (Anthropic's API), or record the spans of the tools"
@@ -226,10 +228,10 @@ class ToolErrorLimit(Struct, frozen=True, kw_only=True):
                 _check_statuses(calls)
         by_name: dict[str, list[str]] = {}
         for call, response in errors:
-            text = "" if response is None else _format_error(response.output)
+            text = "" if response is None else format_error(response.output)
             by_name.setdefault(call.name, []).append(text)
         possible = [
-            f"`{call.name}`: {_format_error(parse_result(response.output))}"
+            f"`{call.name}`: {format_error(parse_result(response.output))}"
             for call, response in found
             if call.failed is None and response is not None and looks_like_error(response.output)
         ]
@@ -258,27 +260,6 @@ def _describe_errors(name: str, errors: Sequence[str]) -> str:
     known = [*dict.fromkeys(filter(None, errors))]
     first = ", first" if len(known) > 1 else ""
     return f"`{name}` failed{times}{f'{first}: {known[0]}' if known else ''}"
-
-
-def _format_error(output: Json) -> str:
-    """Format the error in the result of a failed tool on one line; empty if it has none."""
-    while not isinstance(output, str):
-        if isinstance(output, Mapping):
-            inner = next((output[key] for key in _ERROR_KEYS if _has_text(output.get(key))), None)
-        else:
-            inner = output[0] if isinstance(output, list | tuple) and len(output) == 1 else None
-        if inner is None:
-            output = json_text.dumps_readable(output) if _has_text(output) else ""
-        else:
-            output = inner
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    is_traceback = bool(lines) and lines[0].startswith("Traceback (")
-    text = truncate.join_first_and_last(lines[-1:] if is_traceback else lines)
-    return truncate.ends(escape.flatten_line(text), MAX_ERROR)
-
-
-def _has_text(value: Json) -> bool:
-    return bool(value) and value is not True
 
 
 def _is_healed(failed: ToolCall, later: Sequence[ToolCall]) -> bool:
