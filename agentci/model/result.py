@@ -200,7 +200,7 @@ class RunContent(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     """The content of one case.
 
     Attributes:
-        baseline_spans: steps that only the baseline has, placed in this run.
+        baseline_spans: steps that only the baseline has; ``start_ms`` places them in this run.
         level: how much of it is kept.
         columns: of the dataset row, without output of the agent.
         tags: labels of the case in its eval file or dataset.

@@ -111,7 +111,8 @@ class RunSpan(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         start_ms: since the first span of the run.
         parent: id of the span around it; None if that is not in the run.
         tokens: of a model call; None if they were not counted.
-        before_ms: duration of the same step in the baseline; None if there is none.
+        before_ms, before_start_ms, before_tokens: of the same step in the baseline, whose start is
+            since that run's first span; None if it has none.
     """
 
     id: str
@@ -120,8 +121,10 @@ class RunSpan(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     start_ms: Milliseconds
     ms: Milliseconds
     before_ms: Milliseconds | None = None
+    before_start_ms: Milliseconds | None = None
     parent: str | None = None
     tokens: TokenTotals | None = None
+    before_tokens: TokenTotals | None = None
     model: str | None = None
     error: bool = False
 

@@ -247,7 +247,8 @@ class CaseJson(_Json, kw_only=True, omit_defaults=True):
     subagents: tuple[SubagentContent, ...] = ()
     spans: tuple[RunSpan, ...] = ()
     baseline_spans: Annotated[
-        tuple[RunSpan, ...], _about("Steps that only the baseline has, placed in this run.")
+        tuple[RunSpan, ...],
+        _about("Steps that only the baseline has; `start_ms` places them in this run."),
     ] = ()
     columns: Annotated[
         Mapping[str, Any], _about("Columns of the dataset row, without output of the agent.")

@@ -132,7 +132,7 @@ def add_baseline(content: RunContent, before: RunContent) -> RunContent:
 
 
 def add_baseline_durations(content: RunContent, before: RunContent) -> RunContent:
-    """Add the baseline's durations to the spans that are the same step of the same turn.
+    """Add the baseline's times and tokens to the spans that are the same step of the same turn.
 
     Steps that only the baseline has are added apart.
     """
@@ -140,9 +140,11 @@ def add_baseline_durations(content: RunContent, before: RunContent) -> RunConten
         return content
     old, steps = _list_steps(before), _list_steps(content)
     pairs = [pair for turn in steps for pair in _pair_steps(old[turn], steps[turn])]
-    durations = {now.place: then.span.ms for then, now in pairs}
+    before_spans = {now.place: then.span for then, now in pairs}
     spans = (
-        replace(span, before_ms=durations[place]) if place in durations else span
+        replace(span, before_ms=then.ms, before_start_ms=then.start_ms, before_tokens=then.tokens)
+        if (then := before_spans.get(place))
+        else span
         for place, span in enumerate(content.spans)
     )
     same = {then.place: now.span for then, now in pairs}
@@ -183,6 +185,7 @@ def _place_gone_steps(before: Sequence[RunSpan], same: Mapping[int, RunSpan]) ->
                 id=ids[span.id],
                 parent=None if span.parent is None else ids.get(span.parent),
                 start_ms=max(0, min(now.start_ms + offset, limits[place])),
+                before_start_ms=span.start_ms,
             )
             yield found
         then, now = span, found

@@ -388,13 +388,16 @@ def test_steps_that_only_the_baseline_has_are_placed_after_the_step_before() -> 
         turns=(_turn("Hi", span="chat1"),), spans=(step("chat1", 0, 100), step("pay", 110, 5))
     )
     shown = add_baseline_durations(now, before)
-    assert [span.before_ms for span in shown.spans] == [10, 5]
-    gone = [(each.id, each.start_ms, each.ms, each.parent) for each in shown.baseline_spans]
+    assert [(span.before_start_ms, span.before_ms) for span in shown.spans] == [(0, 10), (20, 5)]
+    gone = [
+        (each.id, each.start_ms, each.before_start_ms, each.ms, each.parent)
+        for each in shown.baseline_spans
+    ]
     assert gone == [
-        ("baseline find", 100, 5, None),
-        ("baseline http", 101, 2, "baseline find"),
-        ("baseline chat2", 115, 10, None),
-        ("baseline log", 125, 1, "baseline chat2"),
+        ("baseline find", 100, 12, 5, None),
+        ("baseline http", 101, 13, 2, "baseline find"),
+        ("baseline chat2", 115, 50, 10, None),
+        ("baseline log", 125, 70, 1, "baseline chat2"),
     ]
     now = replace(now, spans=(step("chat1", 0, 100), step("pay", 40, 5)))
     shown = add_baseline_durations(now, before)

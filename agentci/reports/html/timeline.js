@@ -3,57 +3,97 @@
 const MAX_SPANS_SHOWN = 400;
 // Spans that are deeper are not indented further.
 const MAX_DEPTH = 6;
+// Of the axis.
+const STEPS = 4;
 
 function timelineView(run, each) {
-  const spans = run.spans ?? [];
+  const { spans = [], baseline_spans: gone = [] } = run;
   if (!spans.length) return null;
-  const gone = (run.baseline_spans ?? []).map((span) => ({ ...span, isGone: true }));
-  const rows = nested([...gone, ...spans].sort((a, b) => a.start_ms - b.start_ms));
-  const pauses = pausesOf(run, spans);
-  // Pauses between turns take no width.
-  const place = (at) => at - pauses.reduce((sum, { start, ms }) => sum + (start <= at ? ms : 0), 0);
-  const latest = Math.max(...rows.map(([span]) => place(span.start_ms) + Math.max(span.ms, span.before_ms ?? 0)), each.before?.ms ?? 0, 1);
-  const unit = 10 ** Math.floor(Math.log10(latest / 4));
-  // Four round steps.
-  const end = 4 * unit * [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => 4 * step * unit >= latest);
+  const hasBaseline = gone.length > 0 || spans.some((span) => span.before_ms !== undefined);
+  const then = each.before?.ms;
+  const rows = nested([...gone.map((span) => ({ ...span, isGone: true, before_ms: span.ms, before_tokens: span.tokens, tokens: null })), ...spans].sort((a, b) => a.start_ms - b.start_ms));
+  placeBars(rows, run);
+  if (then !== undefined && !hasBaseline) rows.unshift({ id: '', name: 'Whole run in the baseline', kind: 'ghost', isGone: true, depth: 0, then: [0, then] });
+  const latest = Math.max(...rows.flatMap(({ now, then }) => [now, then]).map(endOf), 1);
+  const unit = 10 ** Math.floor(Math.log10(latest / STEPS));
+  const end = STEPS * unit * [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => STEPS * step * unit >= latest);
   const tick = (ms) => (end < 1000 ? `${number(ms)} ms` : `${number(ms / 1000)} s`);
   const kinds = ['agent', 'model', 'tool', 'other'].filter((kind) => spans.some((span) => span.kind === kind));
   const shown = rows.slice(0, MAX_SPANS_SHOWN);
   const left = rows.length - shown.length + (run.cut?.spans ?? 0);
   const parts = contentOfSpans(run);
-  const hasBaseline = gone.length > 0 || spans.some((span) => span.before_ms !== undefined);
   const failed = new Set(everyTurn(run).flatMap(({ calls = [] }) => calls.filter((call) => call.failed).map((call) => call.span)));
+  const [most, sources] = findSlowdown(rows, each.amounts.ms - then);
   return make(
     'section.card.timeline',
     { 'aria-label': 'Timeline' },
     make(
       'div.head',
       make('h2', 'Timeline'),
-      quiet(dotted(...[milliseconds(each.amounts.ms), each.amounts.tokens === undefined ? '' : `${count(each.amounts.tokens)} tokens`, dollars(each.amounts.usd)].filter((text) => text !== '\u2013'))),
-      make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), (hasBaseline || each.before?.ms !== undefined) && make('span', make('i.ghost'), 'baseline')),
+      quiet(then === undefined ? '' : `${milliseconds(then)} \u2192 `, milliseconds(each.amounts.ms), ' ', amountDelta(each.amounts.ms, then)),
+      sources && make('span.most', sources),
+      make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), then !== undefined && make('span', make('i.ghost'), 'baseline')),
     ),
-    make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3].map((quarter) => make('span', tick((end * quarter) / 4)))), make('span.amounts', tick(end))),
-    each.before?.ms === undefined || hasBaseline ? null : spanRow({ name: 'Whole run in the baseline', kind: 'ghost', ms: each.before.ms }, 0, 0, end),
-    shown.map(([span, depth]) => [
-      pauses.filter(({ next }) => next === span).map(({ real }) => make('p.pause', `${milliseconds(real)} pause between turns, not drawn`)),
-      spanRow({ ...span, error: span.error || failed.has(span.id), isNew: hasBaseline }, depth, place(span.start_ms), end, parts.get(span.id)),
+    make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3, 4].map((step) => make('span', { style: { left: `${(100 * step) / STEPS}%` } }, tick((end * step) / STEPS)))), make('span.amounts', ['Tokens', 'Time', hasBaseline && 'Change'].map((head) => make('span', head)))),
+    shown.map((row) => [
+      row.turn && make('p.part', make('b', `Turn ${row.turn}`), row.pause > 0 && ` after a pause of ${milliseconds(row.pause)}, which is not drawn`),
+      spanRow({ ...row, error: row.error || failed.has(row.id), isNew: hasBaseline && !row.then }, end, row === most && each.amounts.ms - then, parts.get(row.id)),
     ]),
     left > 0 && make('p.quiet', `\u2026 and ${countOf(left, 'more span')}`),
   );
 }
 
-/** Before the first span of a turn, the time in which no span ran, neither now nor with the duration of the baseline. */
-function pausesOf({ turns = [] }, spans) {
-  const firsts = new Set(turns.flatMap(({ span, steps = [] }) => [span, steps[0]?.span]));
-  const found = [];
-  let [until, ended] = [0, 0];
-  for (const next of spans.toSorted((a, b) => a.start_ms - b.start_ms)) {
-    const { id, start_ms: start, ms, before_ms: before = 0 } = next;
-    if (start > until && until && firsts.has(id)) found.push({ next, start, ms: start - until, real: start - ended });
-    until = Math.max(until, start + ms, start + before);
-    ended = Math.max(ended, start + ms);
+const endOf = (bar) => (bar ? bar[0] + bar[1] : 0);
+
+/**
+ * Give each row its bars, of this run (`now`) and of the baseline (`then`), as start and duration from the
+ * start of each run. Before the first span of a turn, the time in which no span ran takes no width.
+ */
+function placeBars(rows, { turns = [] }) {
+  const firsts = new Map(turns.flatMap(({ span, steps = [] }, index) => [[steps[0]?.span, index + 1], [span, index + 1]]));
+  let last = 0;
+  for (const row of rows) {
+    const turn = firsts.get(row.id) ?? (row.isGone && row.kind === 'agent' && !row.depth && last + 1);
+    if (turn > last && turns.length > 1) row.turn = last = turn;
+    row.now = row.isGone ? null : [row.start_ms, row.ms];
+    row.then = row.before_ms === undefined ? null : [row.before_start_ms, row.before_ms];
   }
-  return found;
+  for (const side of ['now', 'then']) {
+    let [until, cut] = [0, 0];
+    for (const row of rows.filter((each) => each[side]).sort((a, b) => a[side][0] - b[side][0])) {
+      const pause = row[side][0] - until;
+      if (row.turn > 1 && pause > 0) {
+        cut += pause;
+        if (side === 'now') row.pause = pause;
+      }
+      until = Math.max(until, endOf(row[side]));
+      row[side] = [row[side][0] - cut, row[side][1]];
+    }
+  }
+}
+
+/** The row whose own time, without that of the steps in it, grew most, and the names of those that made the run slower. */
+function findSlowdown(rows, slower) {
+  if (!(slower >= 50)) return [];
+  const own = (row, side) => {
+    if (!row[side]) return 0;
+    let [left, until] = [row[side][1], row[side][0]];
+    for (const inner of rows.filter((each) => each.parent === row.id && each[side]).map((each) => each[side]).sort((a, b) => a[0] - b[0])) {
+      left -= Math.max(0, Math.min(endOf(inner), endOf(row[side])) - Math.max(inner[0], until));
+      until = Math.max(until, endOf(inner));
+    }
+    return left;
+  };
+  const grown = rows.map((row) => [own(row, 'now') - own(row, 'then'), row]).sort((a, b) => b[0] - a[0]);
+  const byName = [...Map.groupBy(grown, ([, row]) => labelOf(row))].map(([name, found]) => [found.reduce((sum, [ms]) => sum + ms, 0), name, found.filter(([ms]) => ms >= 50).length]);
+  const sources = byName.filter(([ms]) => ms >= slower / 4).sort((a, b) => b[0] - a[0]);
+  return [grown[0][0] >= 50 && grown[0][1], sources.map(([ms, name, steps], index) => [index ? ', ' : 'mostly ', make('b', name), ' ', delta(ms, { format: milliseconds, good: -1 }), steps > 1 && ` in ${steps} steps`])];
+}
+
+/** The name of a step, with its model; of a tool without the operation. */
+function labelOf({ name, kind, model }) {
+  if (kind === 'tool') return name.replace(/^execute_tool (?=.)/, '');
+  return model && !name.includes(model) ? `${name} ${model}` : name;
 }
 
 function everyTurn({ turns = [], subagents = [] }) {
@@ -85,7 +125,7 @@ function contentOfSpans(run) {
   return found;
 }
 
-/** Each span with its depth: after its parent, and among its siblings in the order given. */
+/** The spans with their depths, each after its parent, and among its siblings in the order given. */
 function nested(spans) {
   const ids = new Set(spans.map(({ id }) => id));
   const children = Map.groupBy(spans, ({ parent }) => (ids.has(parent) ? parent : null));
@@ -93,27 +133,39 @@ function nested(spans) {
   const left = (children.get(null) ?? []).map((span) => [span, 0]).reverse();
   while (left.length) {
     const [span, depth] = left.pop();
-    rows.push([span, depth]);
+    rows.push({ ...span, depth });
     for (const child of (children.get(span.id) ?? []).reverse()) left.push([child, Math.min(depth + 1, MAX_DEPTH)]);
   }
   return rows;
 }
 
-/** A bar with times; with content, it opens to show that. */
-function spanRow({ name, kind, ms, before_ms: before, tokens, model, error, isNew, isGone }, depth, start, end, parts = []) {
+/** The bars of a step with its times; with content, it opens to show that. */
+function spanRow({ now, then, tokens, before_tokens: old, error, isNew, isGone, depth, ...span }, end, slower, parts = []) {
   const share = (value) => `${((100 * value) / end).toFixed(2)}%`;
-  const label = model && !name.includes(model) ? `${name} ${model}` : name;
-  const bar = (kind, ms) => make('i', { class: kind, style: { left: share(start), width: share(ms) } });
+  const label = labelOf(span);
+  const bar = (found, kind, text) => found && make('i', { class: kind, style: { left: share(found[0]), width: share(found[1]) } }, text);
+  const inAndOut = (each) => each && `${count(each.input)} in, ${count(each.output)} out`;
+  const sum = (each) => each && each.input + each.output;
+  const times = [now, then].map((found, at) => found && `${at ? 'baseline ' : ''}${milliseconds(found[0])} to ${milliseconds(endOf(found))}`);
   const row = [
-    make('span.name', { class: kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, isGone ? make('del', label) : label, error && make('b.worse', ' failed')),
-    make('span.track', { 'aria-hidden': 'true' }, before === undefined ? null : bar('ghost', before), bar(isGone ? 'ghost' : kind, ms)),
-    make('span.amounts', tokens && !isGone ? quiet(`${count(tokens.input)} in, ${count(tokens.output)} out \u00b7 `) : null, milliseconds(ms), ' ', isGone ? quiet('only in the baseline') : before === undefined ? isNew && quiet('not in the baseline') : amountDelta(ms, before)),
+    make('span.name', { class: span.kind === 'tool' ? 'mono' : '', title: label, style: { 'padding-left': `${0.8 * depth}rem` } }, isGone ? make('del', label) : isNew ? make('ins', label) : label, error && make('b.worse', ' failed')),
+    make('span.track', { 'aria-hidden': 'true', title: times.filter(Boolean).join('; ') }, bar(now, `${span.kind}${error ? ' error' : ''}`, error && '\u2715'), bar(then, 'ghost')),
+    make(
+      'span.amounts',
+      make('span', tokens && [count(sum(tokens)), unseen(' tokens'), ' ', delta(sum(tokens) - sum(old ?? tokens), { format: count, good: 0, least: 1 })]),
+      ' ',
+      make('span', milliseconds((now ?? then)[1])),
+      ' ',
+      make('span', isGone ? quiet('baseline only') : isNew ? quiet('this run only') : [now && then && amountDelta(now[1], then[1]), slower && quiet(` of ${milliseconds(slower)}`)]),
+    ),
   ];
   const known = parts.filter(([, value]) => value !== undefined && value !== null && value !== '');
-  if (!known.length) return make('div.span', { class: isGone && 'gone' }, row);
+  const look = { class: `${isGone ? 'gone' : ''} ${slower ? 'slowest' : ''}` };
+  if (!known.length) return make('div.span', look, row);
+  if (tokens) known.push(['Tokens', inAndOut(tokens), inAndOut(old)]);
   return make(
     'details',
-    make('summary.span', row),
+    make('summary.span', look, row),
     make('dl.facts', known.map((part) => [make('dt', part[0]), comparedPart(part)])),
   );
 }

@@ -271,6 +271,26 @@ def slower_steps_report() -> Report:
     return _compare_runs("by_air", result, now, replace(now, spans=spans), make_trend())
 
 
+def slow_tool_report() -> Report:
+    """A case that took 3 s longer than in the baseline, 2.9 s of them in a tool that failed."""
+
+    def run(chat_ms: float, tool_ms: float, tokens: int, **tool: Any) -> RunContent:
+        whole = make_run("There is no flight to Rome.", "Rome", latency_ms=2 * chat_ms + tool_ms)
+        chat, _, agent = whole.spans
+        chat = replace(chat, ms=chat_ms, tokens=TokenTotals(input=tokens, output=10))
+        track = RunSpan(
+            id="t", name="execute_tool track", kind="tool", start_ms=chat_ms, ms=tool_ms,
+            parent="a", **tool,
+        )  # fmt: skip
+        last = replace(chat, id="c", start_ms=chat_ms + tool_ms)
+        spans = (replace(agent, ms=2 * chat_ms + tool_ms), chat, track, last)
+        return replace(whole, spans=spans)
+
+    result = make_result("passed", 1.0, case="by_air")
+    now, before = run(500, 3000, 1200, error=True), run(450, 100, 1100)
+    return _compare_runs("by_air", result, now, before, make_trend())
+
+
 def removed_step_report() -> Report:
     """A case of which only the baseline has the first model call, in which a tool ran."""
     before = make_run("There is no flight to Rome.", "Rome")

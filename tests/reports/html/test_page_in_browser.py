@@ -54,6 +54,7 @@ from tests.reports.html.pages import (
     removed_report,
     removed_step_report,
     retried_call_report,
+    slow_tool_report,
     slower_steps_report,
     still_failing_report,
     transcript_report,
@@ -1124,6 +1125,16 @@ def _open_span(page: Browser, index: int) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
+def _bars(page: Browser, selector: str) -> list[list[str]]:
+    """Where the bars of the timeline start, and how wide they are."""
+    found: list[list[str]] = page.run(
+        f"[...document.querySelectorAll('.track:has({selector}) > *')]"
+        f".filter((each) => each.matches('{selector}'))"
+        ".map((each) => [each.style.left, each.style.width])"
+    )
+    return found
+
+
 def _choose(page: Browser, key: str, value: str) -> None:
     page.run(
         f"(() => {{ const list = document.getElementById('choose-{key}');"
@@ -1159,14 +1170,55 @@ class TestCase:
 
     def test_pauses_between_turns_take_no_width(self, show: Show) -> None:
         page = show(retried_call_report(), "#/case/by_air")
-        assert page.texts(".pause") == ["60.0 s pause between turns, not drawn"]
-        assert page.texts(".axis .amounts") == ["2.4 s"]
-        assert page.texts(".axis .track span") == ["0 s", "0.6 s", "1.2 s", "1.8 s"]
-        bars = page.run(
-            "[...document.querySelectorAll('.track i.agent')].map((each) =>"
-            " [each.style.left, each.style.width])"
+        pause = "after a pause of 60.0 s, which is not drawn"
+        assert page.texts(".part") == ["Turn 1", f"Turn 2 {pause}"]
+        assert page.texts(".axis .track span") == ["0 s", "0.6 s", "1.2 s", "1.8 s", "2.4 s"]
+        for kind in ("agent", "ghost"):
+            bars = _bars(page, f"i.{kind}:is(.agent, .agent + *)")
+            assert bars == [["0%", "50%"], ["50%", "50%"]]
+
+    @pytest.mark.parametrize("width", [1280, 390])
+    def test_ticks_of_the_timeline_are_above_its_lines(self, show: Show, width: int) -> None:
+        page = show(failing_tool_report(), "#/case/by_air", width=width)
+        left, right, ticks = page.run(
+            "(() => { const track = document.querySelector('.axis .track').getBoundingClientRect();"
+            " const ticks = [...document.querySelectorAll('.axis .track span')]"
+            ".map((each) => each.getBoundingClientRect()).filter(({ width }) => width);"
+            " return [track.left, track.right, ticks.map(({ left, right }) => [left, right])]; })()"
         )
-        assert bars == [["0%", "50%"], ["50%", "50%"]]
+        assert [ticks[0][0], ticks[-1][1]] == pytest.approx([left, right], abs=1.5)
+        centers = [sum(each) / 2 for each in ticks[1:-1]]
+        step = (right - left) / (len(ticks) - 1)
+        assert centers == pytest.approx([left + step * (n + 1) for n in range(len(centers))], abs=1)
+
+    def test_bars_of_the_baseline_start_at_its_own_times(self, show: Show) -> None:
+        page = show(failing_tool_report(), "#/case/by_air")
+        assert _bars(page, "i.ghost") == [
+            ["0%", "50%"], ["0%", "4.17%"], ["8.33%", "0.83%"], ["13.33%", "25%"]
+        ]  # fmt: skip
+        assert _bars(page, "i.model")[-1] == ["66.67%", "33.33%"]
+        # Above the baseline's, which are lines with ends.
+        tops = page.run(
+            "[...document.querySelectorAll('.track:has(.ghost)')].map((each) => [...each.children]"
+            ".map((bar) => bar.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom]))"
+        )
+        assert all(now[1] <= then[0] for now, then in tops)
+
+    def test_step_that_made_the_run_slower_is_marked_and_named(self, show: Show) -> None:
+        page = show(slow_tool_report(), "#/case/by_air")
+        heads = [" ".join(each.split()) for each in page.texts(".timeline .head > .quiet, .most")]
+        assert heads == ["1.0 s → 4.0 s up ▲ 3.0 s", "mostly track up ▲ 2.9 s"]
+        rows = [" ".join(each.split()) for each in page.texts(".timeline .span:not(.axis)")]
+        assert rows[1:] == [
+            "chat small-1 1,210 tokens up ▲ 100 500 ms up ▲ 50 ms",
+            "track failed ✕ 3.0 s up ▲ 2.9 s of 3.0 s",
+            "chat small-1 1,210 tokens up ▲ 100 500 ms up ▲ 50 ms",
+        ]
+        [row] = page.texts(".slowest")
+        assert row.startswith("track")
+        assert page.texts(".track i.error") == ["✕"]
+        page = show(slower_steps_report(), "#/case/by_air?with=off")
+        assert page.texts(".slowest") == []
 
     def test_case_is_printed_without_controls_and_without_cut_boxes(self, show: Show) -> None:
         page = show(retried_call_report(), "#/case/by_air")
@@ -1230,11 +1282,10 @@ class TestCase:
 
     def test_duration_of_each_span_is_compared_with_the_baseline(self, show: Show) -> None:
         page = show(slower_steps_report(), "#/case/by_air")
-        changes = [" ".join(each.split()) for each in page.texts(".span .amounts")]
+        changes = [" ".join(each.split()) for each in page.texts(".span:not(.axis) .amounts")]
         assert changes == [
-            "1.2 s",
             "1.2 s up \u25b2 600 ms",
-            "800 ms not in the baseline",
+            "800 ms this run only",
             "360 ms up \u25b2 180 ms",
         ]
         assert page.run("document.querySelectorAll('.timeline summary i.ghost').length") == 2
@@ -1245,9 +1296,9 @@ class TestCase:
     ) -> None:
         page = show(removed_step_report(), "#/case/by_air", width=width)
         rows = [" ".join(each.split()) for each in page.texts(".timeline .span:not(.axis)")]
-        assert [each for each in rows if "only in the baseline" in each] == [
-            "chat small-1 800 ms only in the baseline",
-            "find_flight 20 ms only in the baseline",
+        assert [each for each in rows if "baseline only" in each] == [
+            "chat small-1 800 ms baseline only",
+            "find_flight 20 ms baseline only",
         ]
         assert [each.split()[0] for each in rows] == ["invoke_agent", "chat", "find_flight", "chat"]
         outlines = page.run(
@@ -1362,9 +1413,7 @@ class TestCase:
         names = [" ".join(each.split()) for each in page.texts(".timeline summary .name")]
         assert [place for place, name in enumerate(names) if name.endswith("failed")] == [2, 4]
         amounts = [" ".join(each.split()) for each in page.texts(".timeline summary .amounts")]
-        added = [
-            place for place, each in enumerate(amounts) if each.endswith("not in the baseline")
-        ]
+        added = [place for place, each in enumerate(amounts) if each.endswith("this run only")]
         assert added == [3, 4, 5, 6]
         assert amounts[-1] == "400 ms up \u25b2 100 ms"
 
