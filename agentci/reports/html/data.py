@@ -156,7 +156,11 @@ class PageData:
         outcomes = list_case_outcomes(self._report)
         for outcome in outcomes:
             content, before = load_content(self._report, outcome.results)
-            is_known = before is not None and {content.level, before.level} <= {*KEPT_LEVELS}
+            is_known = (
+                before is not None
+                and outcome.answer_changed is not None
+                and {content.level, before.level} <= {*KEPT_LEVELS}
+            )
             self._calls_changed.append(is_known and any(map(_has_other_calls, content.turns)))
             self._results_changed.append(any(map(_has_other_results, content.turns)))
             self._find_start("now", content)

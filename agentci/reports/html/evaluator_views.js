@@ -195,7 +195,7 @@ function casesView() {
   fill(isPrinted ? MAX_PRINTED : (shownAmount.get(key) ?? MAX_CHANGED));
   return [
     make('section.card', { 'aria-labelledby': 'cases' }, make('h2.unseen', { id: 'cases' }, 'Cases'), controlsView(selection, '/compare', COMPARED_FILTERS)),
-    make('p.hint', { role: 'status' }, countOf(shownCases.length, 'case'), joined.length > 0 && [joined.length < found.length && `, ${count(joined.flat().length)} of them`, ` in ${countOf(joined.length, 'group')} by cause, the largest first`]),
+    make('p.hint', { role: 'status' }, countOf(shownCases.length, 'case'), joined.length > 0 && [joined.length < found.length && `, ${count(joined.flat().length)} of them`, ` in ${countOf(joined.length, 'group')} by cause, the most serious first`]),
     found.length ? box : make('div.card.none', make('p', 'No case matches.')),
     more,
   ];
@@ -216,54 +216,87 @@ function comparedAmounts({ amounts, before = {} }) {
   });
 }
 
-/** The checks of a case that changed, as far as they changed alike in all cases of its group. */
-function comparedScores({ checks, removed }, group) {
-  const isAlike = (check) => (other) => other.column === check.column && (isProblem(check) ? other.status === check.status : other.turned === check.turned && Math.sign(other.change) === Math.sign(check.change));
-  const isOther = (check) => (check.turned || Math.abs(check.change ?? 0) >= MIN_CHANGE) && group.every((each) => [...each.checks, ...each.removed].some(isAlike(check)));
-  const shown = [...checks, ...removed].filter(isOther);
+/** The checks of a case that changed. */
+function comparedScores({ checks, removed }) {
+  const shown = [...checks, ...removed].filter((check) => check.turned || isProblem(check) || Math.abs(check.change ?? 0) >= MIN_CHANGE);
   return shown.length ? list(shown.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]), 'scores') : null;
 }
 
 /** The first tool call of a run that is not as in the baseline, and how many others are not. */
-function comparedCalls(turns) {
+function firstCall(turns) {
   const found = turns.flatMap((turn, index) => (turn.baseline && turn.baseline !== 'same' ? differingCalls(turn, 'baseline').map((row) => [row, index]) : []));
   if (!found.length) return null;
   const [[row, index]] = found;
-  return make('p.first-call', quiet(turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, true)), found.length > 1 ? quiet(` and ${count(found.length - 1)} more`) : null);
+  return [quiet(turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, true)), found.length > 1 ? quiet(` and ${count(found.length - 1)} more`) : null];
 }
 
-/** Cases of one cause, or with the same changed checks, are together, unless they have an order of their own; of each state the most first. */
+/** Cases of one cause, or with the same changed checks, are together, unless they have an order of their own; the most serious first. */
 function groupAlike(cases, { sort }) {
   if (sort !== 'attention') return cases.map((each) => [each]);
   const keyOf = ({ state, cluster, checks, removed, tools, index }) => {
     const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
     return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
   };
-  return [...Map.groupBy(cases, keyOf).values()].map((each) => each.sort(byRank)).sort((a, b) => rank(a[0]) - rank(b[0]) || b.length - a.length);
+  // Causes are numbered by how serious they are.
+  const cause = ({ cluster = Infinity }) => cluster;
+  return [...Map.groupBy(cases, keyOf).values()].map((each) => each.sort(byRank)).sort(([a, ...ones], [b, ...others]) => rank(a) - rank(b) || cause(a) - cause(b) || others.length - ones.length);
 }
 
-/** The first of the cases of a group; the others follow when they are wanted. */
+/** The first of the cases of a group, and a line for each of the others, which follow in full when they are wanted. */
 function comparedCases([first, ...others]) {
-  const box = comparedCase(first, [first, ...others]);
+  const box = comparedCase(first, others.length);
   if (!others.length) return box;
   if (isPrinted) return [box, ...others.map((each) => comparedCase(each))];
-  const open = ({ currentTarget: button }) => {
+  const open = () => {
     box.after(...others.map((each) => comparedCase(each)));
-    button.remove();
+    rest.remove();
   };
-  box.append(make('div.answer', make('button.btn', { onclick: open }, `Show ${countOf(others.length, 'more case')} of this group`)));
+  const left = others.length - MAX_MEMBERS;
+  const rest = make(
+    'div.answer',
+    quiet(`${countOf(others.length, 'more case')} ${first.cluster === undefined ? 'with the same change' : 'of the same cause'}:`),
+    list(others.slice(0, MAX_MEMBERS).map((each) => memberLine(each, first)), 'members'),
+    left > 0 && make('p.quiet', `\u2026 and ${count(left)} more`),
+    make('button.btn', { onclick: open }, `Show ${countOf(others.length, 'more case')} of this group`),
+  );
+  box.append(rest);
   return box;
 }
 
-/** A case with what changed, or for a group with what changed in all of its cases. */
-function comparedCase(each, group = [each]) {
-  const isOther = each.answer_changed || each.calls_changed;
-  const turnsWith = (name) => (group.every((other) => other[name]) ? contentOf(each).run.turns : []);
-  const turns = turnsWith('answer_changed');
-  const changed = turns.filter(isAnswerChanged);
-  const calls = comparedCalls(turnsWith('calls_changed'));
-  const isNew = each.checks.every(({ before }) => !before);
-  const alike = isNew ? 'not in the baseline' : each.not_compared ? 'answer and calls not compared: their content is not stored' : isOther ? group.length > 1 && !calls && !changed.length && 'answer or calls changed in some of them' : `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
+// Of a group, without opening it.
+const MAX_MEMBERS = 10;
+
+/** A case of a group on one line: evaluators that fail other than in its first case, the first difference, and amounts that grew. */
+function memberLine(each, first) {
+  const failing = (one) => problemsOf(one).map(({ evaluator }) => evaluator.name);
+  const [own, shown] = [failing(each), failing(first)];
+  const more = own.filter((name) => !shown.includes(name));
+  const less = shown.filter((name) => !own.includes(name));
+  const { turns } = contentOf(each).run;
+  const answer = turns.find(isAnswerChanged);
+  const pieces = answer ? diffTexts(baselineOf(answer).answer ?? '', answer.answer ?? '').filter(([kind]) => kind !== '=') : [];
+  const grown = shownAmounts().filter(([, , name, , least]) => isMore(name, least)(each));
+  return [
+    dot(each.status),
+    make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, each.id),
+    make('span.line', { title: each.question }, firstCall(turns) ?? (answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
+    more.length > 0 && quiet(`also ${more.join(', ')}`),
+    less.length > 0 && quiet(`not ${less.join(', ')}`),
+    grown.map(([, label, name, format, least]) => quiet(`${label} `, amountDelta(each.amounts[name], each.before[name], format, least))),
+  ];
+}
+
+/** What a case shares with the baseline, if neither calls nor answers differ. */
+function sameText(each) {
+  if (each.checks.every(({ before }) => !before)) return 'not in the baseline';
+  if (each.not_compared) return 'answer and calls not compared: not in both runs';
+  return !each.answer_changed && !each.calls_changed && `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
+}
+
+/** A case with what changed; of a group, with the number of its other cases. */
+function comparedCase(each, others = 0) {
+  const { turns } = contentOf(each).run;
+  const same = sameText(each);
   return make(
     'section.card.turn.beside',
     { 'aria-label': each.id },
@@ -271,16 +304,16 @@ function comparedCase(each, group = [each]) {
       'header',
       dot(each.status),
       make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, make('b', each.id)),
-      each.states.filter((state) => group.every(hasState(state))).map((state) => statePill(state, 'passed')),
+      each.states.map((state) => statePill(state, 'passed')),
       toolPill(each),
-      group.length > 1 && pill('note', `${count(group.length)} cases`),
+      others > 0 && pill('note', `${count(others + 1)} cases`),
       make('span.sub', each.question === each.id ? '' : each.question),
-      alike && make('span', alike),
+      same && make('span', same),
       make('span.end', comparedAmounts(each)),
     ),
-    comparedScores(each, group),
-    calls,
-    changed.map((turn) => [
+    comparedScores(each),
+    !same && make('p.first-call', firstCall(turns)),
+    !same && turns.filter(isAnswerChanged).map((turn) => [
       turns.length > 1 && make('p.ask', `Turn ${turns.indexOf(turn) + 1}: ${turn.user.slice(0, 300)}`),
       make('div.answer', answerView(turn, baselineOf(turn), 'base')),
     ]),

@@ -156,7 +156,7 @@ function stepDown(by) {
 
 /** Focus the next or previous case of the comparison. */
 function stepLink(by) {
-  const links = [...document.querySelectorAll('.beside header a')];
+  const links = [...document.querySelectorAll('.beside [data-case]')];
   const at = links.indexOf(document.activeElement);
   links[at < 0 ? 0 : Math.max(0, at + by)]?.focus();
 }

@@ -188,6 +188,16 @@ class TestIndex:
         changed = [each["id"] for each in cases if each.get("calls_changed")]
         assert changed == ["to_rome", "to_rome_again", "on_foot"]
 
+    def test_calls_of_a_run_without_content_are_not_compared(self) -> None:
+        report = conversation_report()
+        results = tuple(
+            replace(each, case=replace(each.case, not_captured="content is not recorded"))
+            for each in report.results
+        )
+        cases = data_of(replace(report, results=results))["cases"]
+        assert any(each.get("not_compared") for each in cases)
+        assert not any(each.get("calls_changed") for each in cases)
+
     def test_missing_baseline_has_reason(self) -> None:
         found = data_of(compared(mixed_report(), no_baseline="its schema version differs"))
         assert found["baseline"]["missing"] == "its schema version differs"

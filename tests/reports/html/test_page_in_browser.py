@@ -1835,10 +1835,10 @@ class TestOtherViews:
         return replace(compared(make_report(results)), baseline=before)
 
     def test_compared_cases_are_grouped_by_cause(self, show: Show) -> None:
-        """Each regression is in one group, the largest first, and their sizes add up."""
+        """Each regression is in one group, the most serious first, and their sizes add up."""
         page = show(self._refunds((2, 12, 3)), "#/compare")
         assert "17 with new failures" in page.texts(".why")[0]
-        assert page.texts(".hint") == ["17 cases in 3 groups by cause, the largest first"]
+        assert page.texts(".hint") == ["17 cases in 3 groups by cause, the most serious first"]
         sizes = [each for each in page.texts(".beside .pill") if each.endswith(" cases")]
         assert sizes == ["12 cases", "3 cases", "2 cases"]
         page.run("for (const each of document.querySelectorAll('.beside .btn')) each.click()")
@@ -1857,14 +1857,45 @@ class TestOtherViews:
             if old is not None:
                 before[results[-1].id] = BaselineCheck(status="passed", score=old)
         page = show(replace(compared(make_report(results)), baseline=before), "#/compare")
-        assert page.texts(".beside .pill") == ["New failure", "2 cases"]
-        [shown] = page.texts(".beside .scores li")
-        assert "price" in shown
+        assert page.texts(".beside .pill") == ["New failure", "Lower score", "2 cases"]
+        assert len(page.texts(".beside .scores li")) == 2
+        assert page.texts(".members a") == ["c1"]
+
+    @pytest.mark.parametrize("width", [1280, 390])
+    def test_cases_of_a_group_say_what_they_differ_in(self, show: Show, width: int) -> None:
+        """A group of which the first case has its old answer claims nothing of the others."""
+        chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
+        good = make_run("The fee is 4.99 EUR.", "Rome")
+        for number, run in enumerate(
+            (good, make_run("The fee is 5.99 EUR.", "Rome"), make_run("Sorry, no.", "Paris"))
+        ):
+            result = make_result("passed", 0.8, case=f"c{number}", evaluator="tone")
+            content, old = (chunks.append(encode_content(each)) for each in (run, good))
+            case = replace(result.case, content=content)
+            results.append(replace(result, id=f"{number:016x}", case=case))
+            before[results[-1].id] = BaselineCheck(status="passed", score=1.0, content=old)
+        report = replace(
+            compared(make_report(results), make_trend(outcome="pass", newly_failing=())),
+            contents=StoredContents(chunks=chunks, redact=lambda content: content),
+            baseline=before,
+        )
+        page = show(report, "#/compare", width=width)
+        assert "same answer and calls" in page.texts(".beside header")[0]
+        assert [" ".join(each.split()) for each in page.texts(".members .line")] == [
+            "reference 4.99 this run 5.99",
+            'Tool call (turn 1) find_flight to: reference "Rome" this run "Paris"',
+        ]
+        page.press("j")
+        page.press("j")
+        assert _focus(page) == "c1"
+        page.run("document.querySelector('.members + .btn').click()")
+        assert page.texts(".members") == []
+        assert page.texts(".beside header b:first-child") == ["c0", "c1", "c2"]
 
     def test_groups_by_cause_are_only_those_of_several_cases(self, show: Show) -> None:
         page = show(self._refunds((1, 12, 1)), "#/compare")
         assert page.texts(".hint") == [
-            "14 cases, 12 of them in 1 group by cause, the largest first"
+            "14 cases, 12 of them in 1 group by cause, the most serious first"
         ]
 
     def test_all_compared_cases_are_printed(self, show: Show) -> None:
