@@ -16,10 +16,10 @@ function caseView(id, params) {
       make('div.card.none', make('p', `There is no case \u201c${id}\u201d in this report.`), make('a', { href: '#/' }, 'All cases')),
     ];
   }
-  const content = contentOf(each);
-  const { run } = content;
+  const { run } = contentOf(each);
   const references = referencesOf(run);
   const reference = chooseReference(each, references, params);
+  const content = { ...contentOf(each), reference };
   const isOneColumn = isStacked.matches || isPrinted;
   return [
     make('div.casehead', caseNav(each), caseTitle(each), compareBar(each, references, reference, params)),

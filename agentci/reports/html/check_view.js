@@ -13,7 +13,7 @@ function checksView(each, content, chosen, isShown = () => true) {
     'div.card.checks',
     make('h2.unseen', 'Checks'),
     removed.map(removedBox),
-    boxes.map(({ check, findings }, at) => checkBox(each, check, findings, check.evaluator.name === chosen, isFolded(check, at))),
+    boxes.map(({ check, findings }, at) => checkBox(each, content, check, findings, check.evaluator.name === chosen, isFolded(check, at))),
   );
 }
 
@@ -25,10 +25,10 @@ function removedBox({ evaluator, before }) {
   );
 }
 
-function checkBox(each, check, findings, isChosen, isFolded) {
+function checkBox(each, content, check, findings, isChosen, isFolded) {
   const { evaluator, status, turned } = check;
   const { misses = [], hits = [], reasoning } = findings;
-  const reasons = misses.length ? list(misses.map(withTurn), 'misses') : null;
+  const reasons = misses.length ? list(misses.map((miss, at) => withTurn(shortMiss(miss, findings.short?.[at], content))), 'misses') : null;
   const known = misses.length ? [misses[0], check.reason] : [];
   const reasonsGiven = [status === 'failed' ? check.reason : '', reasoning].filter(Boolean);
   const texts = [...new Set(reasonsGiven)].filter((line) => !known.includes(line));
@@ -73,6 +73,13 @@ function checkBox(each, check, findings, isChosen, isFolded) {
     { class: `${turned === 'lost' ? 'errored' : status} ${isChosen ? 'chosen' : ''}`, id: `check-${check.id}`, 'data-check': evaluator.name },
     isUnchanged || isFolded ? make('details.fold', make('summary', heading), make('div.body', body)) : [heading, body],
   );
+}
+
+/** A finding that quotes both sides of a turn, without them where the conversation beside it shows them. */
+function shortMiss(miss, short, { run, reference }) {
+  const turn = run.turns?.[/^turn (\d+)/.exec(short)?.[1] - 1];
+  const isShown = turn && !isStacked.matches && (reference === 'expected' || reference === 'both' || (reference === 'base' && (short.endsWith('calls differ') || baselineOf(turn)?.answer === turn.expected_answer)));
+  return isShown ? short + (/ \([^()]+\)$/.exec(miss)?.[0] ?? '') : miss;
 }
 
 /** A finding whose turn leads there, if the conversation has several. */

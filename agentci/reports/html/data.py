@@ -336,12 +336,15 @@ class PageData:
                 details = {"omitted": f"{size:,} characters, which results.json may have"}
             elif is_passed:
                 self._details_left -= size
+        short = [shorten_quotes(each, result) for each in judgement.misses]
         return _drop_empty(
             {
                 "headline": format_headline(result),
                 "turn_scores": judgement.turn_scores,
                 "hits": judgement.hits,
                 "misses": judgement.misses,
+                # Where the page shows both sides beside the verdict.
+                "short": short if short != [*judgement.misses] else None,
                 "reasoning": judgement.reasoning,
                 "details": details and dict(details.items()),
                 "trials": result.trials,

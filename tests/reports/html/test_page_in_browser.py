@@ -1449,6 +1449,32 @@ class TestCase:
         assert whole
         assert bottom < 844
 
+    @pytest.mark.parametrize(
+        ("reference", "width", "is_beside"),
+        [("expected", 1280, True), ("both", 1280, True), ("base", 1280, False),
+         ("off", 1280, False), ("expected", 390, False)],
+    )  # fmt: skip
+    def test_verdict_does_not_quote_what_the_conversation_beside_it_shows(
+        self, show: Show, reference: str, width: int, is_beside: bool
+    ) -> None:
+        """The baseline's answer is not the expected one, and a phone has nothing beside it."""
+        quoted = "turn 1: expected 'There is no flight to Rome today.', got 'Sorry, no.' (0.2)"
+        report = conversation_report()
+        results = [
+            replace(
+                each,
+                evaluator=replace(each.evaluator, type="builtin"),
+                judgement=each.judgement and replace(each.judgement, misses=(quoted,)),
+            )
+            if each.case.id == "to_rome"
+            else each
+            for each in report.results
+        ]
+        report = replace(report, results=tuple(results))
+        page = show(report, f"#/case/to_rome?with={reference}", width=width)
+        shown = "turn 1: the answer differs (0.2)" if is_beside else quoted
+        assert page.texts(".check .misses li")[:1] == [shown]
+
     def test_phone_folds_further_failed_checks(self, show: Show) -> None:
         """Their names and scores are in view, and the conversation is on the second screen."""
         report = conversation_report()
