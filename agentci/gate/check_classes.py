@@ -15,6 +15,8 @@ MIN_FALL: Final = 0.05
 SCORE_TOLERANCE: Final = 1e-9
 
 _CheckKey: TypeAlias = tuple[str, str, str]
+# Ids of a case, its trace, its file and its eval case.
+_RunKey: TypeAlias = tuple[str, str, str, str | None]
 
 
 class ClassifiedCheck(Struct, frozen=True):
@@ -167,6 +169,35 @@ class AllowedRemovals:
         )
 
 
+def find_missing_cases(
+    before: Iterable[CheckResult], after: Iterable[CheckResult], uncovered: UncoveredCases
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Find the cases of which this run has no check in the configs of the baseline's checks.
+
+    Args:
+        uncovered: of this run.
+
+    Returns:
+        Ids of those that were removed, and of those without a recorded run.
+    """
+    present = {(each.config, each.case.id) for each in after}
+    missing: dict[_RunKey, bool] = {}
+    kept: set[_RunKey] = set()
+    for each in before:
+        case = each.case
+        key = (case.id, case.trace_id, case.recording.file, case.eval_case_id)
+        if (each.config, case.id) in present:
+            kept.add(key)
+        else:
+            missing[key] = missing.get(key, False) or uncovered.contains(each)
+    found = [(key[0], is_unrecorded) for key, is_unrecorded in missing.items() if key not in kept]
+    removed, unrecorded = (
+        tuple(id_ for id_, is_unrecorded in found if is_unrecorded == wanted)
+        for wanted in (False, True)
+    )
+    return removed, unrecorded
+
+
 def find_newly_failing(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChange]:
     """Yield the checks that fail now, and did not fail in the baseline or are not in it.
 
@@ -182,11 +213,14 @@ def find_newly_failing(checks: Iterable[ClassifiedCheck]) -> Iterator[CheckChang
 
 
 def find_no_longer_evaluated(
-    checks: Iterable[ClassifiedCheck], allowed: AllowedRemovals
+    checks: Iterable[ClassifiedCheck], allowed: AllowedRemovals, uncovered: UncoveredCases
 ) -> Iterator[CheckChange]:
     """Yield the checks that passed in the baseline by either evaluation, and have no verdict now.
 
-    They errored, were skipped or are removed.
+    They errored, were skipped, are removed or have no recorded run.
+
+    Args:
+        uncovered: of this run.
     """
     for check in checks:
         before, after = check.before, check.after
@@ -194,7 +228,9 @@ def find_no_longer_evaluated(
             continue
         if after is None:
             if not allowed.contains(before):
-                yield _make_change(check)
+                change = _make_change(check)
+                is_unrecorded = uncovered.contains(before)
+                yield replace(change, status="unrecorded") if is_unrecorded else change
         elif after.status not in SCORED_STATUSES:
             yield _make_change(check)
 

@@ -20,6 +20,7 @@ from agentci.gate.check_classes import (
     count_contradicted,
     find_fixed_checks,
     find_lower_scores,
+    find_missing_cases,
     find_newly_failing,
     find_no_longer_evaluated,
 )
@@ -37,6 +38,7 @@ from agentci.gate.statistics import (
 )
 from agentci.model.case import NAMED_RUN
 from agentci.model.gate import (
+    ChangedStatus,
     CheckChange,
     CheckClass,
     CheckClasses,
@@ -164,10 +166,13 @@ def compare_runs(
         ]
     )
     classes = sum((each.classes for each in evaluators), CheckClasses())
+    removed_cases, unrecorded_cases = find_missing_cases(before, after, uncovered[1])
     return Comparison(
         baseline=baseline,
         evaluators=evaluators,
         classes=classes,
+        removed_cases=removed_cases,
+        unrecorded_cases=unrecorded_cases,
         same_run=_find_same_run(before, after),
         removed_policies=removed,
     )
@@ -215,9 +220,12 @@ def list_changes(
         noun: of what the details always count; empty to count only different ones.
     """
     gone = Counter(each.status for found in evaluators for each in found.no_longer_evaluated)
-    counts = ((format_count(count, noun) if noun else f"{count:,}", s) for s, count in gone.items())
-    parts = ", ".join(f"{count} {status}" for count, status in counts)
-    how = next(iter(gone)) if len(gone) == 1 and not noun else parts
+    parts = [
+        f"{format_count(count, noun) if noun else f'{count:,}'} {name_status(status)}"
+        for status, count in gone.items()
+    ]
+    is_one = len(gone) == 1 and not noun
+    how = name_status(next(iter(gone))) if is_one else ", ".join(parts)
     groups = {
         NEWLY_FAILING: sum(len(each.newly_failing) for each in evaluators),
         NO_LONGER_EVALUATED: gone.total(),
@@ -227,6 +235,11 @@ def list_changes(
     for name, count in groups.items():
         if count:
             yield name, count, f"{name} ({how})" if name == NO_LONGER_EVALUATED else name
+
+
+def name_status(status: ChangedStatus) -> str:
+    """Name the status of checks in a sentence."""
+    return "without a recorded run" if status == "unrecorded" else status
 
 
 def describe_worse(compared: EvaluatorComparison) -> str:
@@ -272,7 +285,7 @@ def count_only_removed(comparison: EvaluatorComparison) -> int:
     is_compared = comparison.pairs and not comparison.classes.changed
     if comparison.outcome != "non-comparable" or not is_compared or comparison.after is None:
         return 0
-    return sum(each.status == "removed" for each in comparison.worse)
+    return sum(_count_missing(comparison).values())
 
 
 def find_lost_status(compared: EvaluatorComparison) -> str:
@@ -286,7 +299,7 @@ def find_lost_status(compared: EvaluatorComparison) -> str:
     if not gone or is_evaluated or changed < classes.changed:
         return ""
     statuses = {each.status for each in gone}
-    return statuses.pop() if len(statuses) == 1 else NOT_EVALUATED
+    return name_status(statuses.pop()) if len(statuses) == 1 else NOT_EVALUATED
 
 
 UNCHANGED: Final = "unchanged"
@@ -332,7 +345,7 @@ def _pair_scores(
         before=_mean_or_none([each.before for each in scores] or _list_removed_scores(checks)),
         after=_mean_or_none([each.after for each in scores]) if is_evaluated else None,
         newly_failing=tuple(find_newly_failing(checks)),
-        no_longer_evaluated=tuple(find_no_longer_evaluated(checks, allowed)),
+        no_longer_evaluated=tuple(find_no_longer_evaluated(checks, allowed, uncovered[1])),
         lower_score=tuple(find_lower_scores(checks)),
         fixed=tuple(find_fixed_checks(checks)),
         p_value=None,
@@ -526,8 +539,7 @@ def _explain_lost_comparison(tested: _TestedEvaluator) -> str:
             f"the changed evaluator contradicts the baseline: {count} passed there, fail there "
             "now, and pass in this run"
         )
-    removed = sum(each.status == "removed" for each in tested.comparison.worse)
-    return _format_removed(removed) if removed else ""
+    return _format_missing(tested.comparison)
 
 
 def _add_power(
@@ -569,9 +581,21 @@ def _format_tested(tested: _TestedEvaluator) -> str:
     return ", ".join([format_count(len(tested.scores), "case"), *counts, *limit])
 
 
-def _format_removed(count: int) -> str:
-    verb = "was" if count == 1 else "were"
-    return f"{format_count(count, 'check')} that passed {verb} removed"
+def _count_missing(comparison: EvaluatorComparison) -> Mapping[ChangedStatus, int]:
+    """Count the checks that passed and are not in this run, by why they are not."""
+    missing: tuple[ChangedStatus, ...] = ("removed", "unrecorded")
+    counts = Counter(each.status for each in comparison.no_longer_evaluated)
+    return {status: counts[status] for status in missing if counts[status]}
+
+
+def _format_missing(comparison: EvaluatorComparison) -> str:
+    """Format ``2 checks that passed were removed``; empty for none."""
+    texts = []
+    for status, count in _count_missing(comparison).items():
+        was, has = ("was", "has") if count == 1 else ("were", "have")
+        verb = f"{was} removed" if status == "removed" else f"{has} no recorded run"
+        texts.append(f"{format_count(count, 'check')} that passed {verb}")
+    return " and ".join(texts)
 
 
 def format_p_value(p_value: float, family: int = 1) -> str:
@@ -586,8 +610,8 @@ def format_p_value(p_value: float, family: int = 1) -> str:
 
 def _explain_no_pairs(comparison: EvaluatorComparison) -> str:
     classes = comparison.classes
-    if removed := sum(each.status == "removed" for each in comparison.worse):
-        return _format_removed(removed)
+    if missing := _format_missing(comparison):
+        return missing
     if classes.changed:
         return "the evaluator or its eval cases changed"
     if (
@@ -695,8 +719,7 @@ def fails_gate(compared: EvaluatorComparison, policy: GatePolicy) -> bool:
 
 
 def _has_forbidden_removal(compared: EvaluatorComparison, policy: GatePolicy) -> bool:
-    removed = any(each.status == "removed" for each in compared.no_longer_evaluated)
-    return removed and policy.on_removed == "fail"
+    return bool(_count_missing(compared)) and policy.on_removed == "fail"
 
 
 def _is_failing_outcome(compared: EvaluatorComparison, thresholds: RegressionThresholds) -> bool:

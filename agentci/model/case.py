@@ -242,6 +242,16 @@ CONVENTIONS_HINT: Final = (
 )
 
 
+# Why the checks of an eval case, a dataset row or a case of an eval file errored: nothing was
+# recorded of it.
+NOT_RECORDED: Final = (
+    "No run of this eval case was recorded; record it with `agentci record --cases`, or select "
+    "others with --case"
+)
+NO_RECORDED_RUN: Final = "no recorded run matches this row"
+NO_RECORDED_OUTPUT: Final = "this case has no recorded output"
+UNRECORDED_REASONS: Final = (NOT_RECORDED, NO_RECORDED_RUN, NO_RECORDED_OUTPUT)
+
 # A warning about a recording whose format leaves out what the user wrote.
 QUESTION_NOT_RECORDED: Final = "the recording does not hold what the user wrote"
 

@@ -195,8 +195,11 @@ CheckClass: TypeAlias = Literal[
     "removed",
 ]
 StatusBefore: TypeAlias = Literal["passed", "failed", "errored", "skipped"]
-# The status of a check in this run; "removed" if only the baseline has it.
-ChangedStatus: TypeAlias = Literal["passed", "failed", "errored", "skipped", "removed"]
+# The status of a check in this run. If only the baseline has it, it is "unrecorded" where its eval
+# case is only without a recorded run, else "removed".
+ChangedStatus: TypeAlias = Literal[
+    "passed", "failed", "errored", "skipped", "removed", "unrecorded"
+]
 
 
 class RegressionThresholds(Struct, frozen=True, kw_only=True):
@@ -276,8 +279,8 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
         before, after: their mean scores; None without any, or if this run evaluated none of the
             evaluator's checks. If only the baseline has the evaluator, of its checks there.
         newly_failing: checks that fail now and did not in the baseline, or that only this run has.
-        no_longer_evaluated: checks that passed in the baseline, and errored, were skipped or are
-            removed now.
+        no_longer_evaluated: checks that passed in the baseline, and errored, were skipped, or are
+            not in this run.
         lower_score: checks that pass in both runs with a lower score now.
         fixed: compared checks that failed and now pass.
         p_value: of the drop beyond the allowed one; for required evaluators, adjusted for their
@@ -402,6 +405,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
         baseline: where it was found, as shown to the user.
         evaluators: those of this run in its order, then those that only the baseline has.
         classes: the number of all checks of both runs by class.
+        removed_cases, unrecorded_cases: ids of the cases that only the baseline has; of eval cases
+            that this run has, too, the latter.
         no_baseline: why there are no results to compare with; empty if there are.
         commit: commit of the baseline; empty if unknown.
         url: the page of the workflow run that made it; empty if unknown.
@@ -422,6 +427,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     baseline: str
     evaluators: tuple[EvaluatorComparison, ...] = ()
     classes: CheckClasses = CheckClasses()
+    removed_cases: tuple[str, ...] = ()
+    unrecorded_cases: tuple[str, ...] = ()
     no_baseline: str = ""
     commit: str = ""
     url: str = ""

@@ -82,7 +82,21 @@ def parse_shard(text: str, *, matrix_job: str = "") -> Shard:
 
 # What is kept: all; all but the results of tools; the first words of each text; no text at all.
 ContentLevel: TypeAlias = Literal["full", "without_results", "excerpt", "none"]
-CaseState: TypeAlias = Literal["new_failure", "still_failing", "error", "fixed", "same", "new_case"]
+# Of a case of two runs, which is in exactly one; `removed` if only the baseline has it.
+CaseState: TypeAlias = Literal[
+    "new_failure",
+    "error",
+    "unrecorded",
+    "lost",
+    "still_failing",
+    "still_errored",
+    "fixed",
+    "new_case",
+    "newly_evaluated",
+    "removed",
+    "not_evaluated",
+    "same",
+]
 
 # By the name of a field, such as `answer` or `calls[0].result`.
 CutCharacters: TypeAlias = Annotated[

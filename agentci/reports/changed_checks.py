@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
 from agentci._util.text.format import format_count
-from agentci.gate.comparison import NEWLY_FAILING, NO_LONGER_EVALUATED, list_changes
+from agentci.gate.comparison import NO_LONGER_EVALUATED, name_status
 from agentci.model.case import ResultChange
-from agentci.model.gate import CheckChange
+from agentci.model.gate import ChangedStatus, CheckChange
 from agentci.model.result import CheckResult, Report
+from agentci.reports.case_states import find_changes, make_check_key
 from agentci.reports.check_text import format_headline
 from agentci.reports.comparison import (
     describe_change,
@@ -32,8 +33,6 @@ TOOL_CHANGES: Final[Mapping[ResultChange, str]] = {
     "error": TOOL_FAILS,
     "empty": "in which a tool newly returns nothing",
 }
-# Config, evaluator and case.
-CheckKey: TypeAlias = tuple[str, str, str]
 
 
 class LostChecks(Struct, frozen=True, kw_only=True):
@@ -53,7 +52,7 @@ class LostChecks(Struct, frozen=True, kw_only=True):
 
     evaluator: str
     change: str
-    status: str
+    status: ChangedStatus
     reason: str
     checks: int
     is_without_cases: bool
@@ -91,7 +90,7 @@ class LostChecks(Struct, frozen=True, kw_only=True):
 def join_lost(lost: Sequence[LostChecks]) -> list[list[LostChecks]]:
     """Join evaluators whose checks of the same cases have the same status and reason now.
 
-    All checks of removed cases are one group.
+    All checks of cases that this run does not have are one group.
     """
     groups: dict[tuple[str, str, tuple[str, ...]], list[LostChecks]] = {}
     for each in lost:
@@ -105,7 +104,7 @@ def format_lost(
 ) -> str:
     """Format ``tone 1 → skipped: a, b``; of several evaluators ``a, b: 4 checks removed (...)``.
 
-    Of cases that are gone, ``2 cases removed with 4 checks that passed: a, b``.
+    Of cases that this run does not have, ``2 cases removed with 4 checks that passed: a, b``.
 
     Args:
         group: as returned by ``join_lost``.
@@ -113,45 +112,17 @@ def format_lost(
         write_case: escapes the id of a case.
     """
     [first, *others] = group
-    if not others:
-        return f"{write(first.evaluator)} {first.change}: {first.format_cases(write_case)}"
     noun = "more check" if first.is_more else "check"
     checks = format_count(sum(each.checks for each in group), noun)
     if all(each.is_without_cases for each in group):
         cases = [*dict.fromkeys(case for each in group for case in each.cases)]
         names = list_first_names(cases, write_case)
-        return f"{format_count(len(cases), 'case')} removed with {checks} that passed: {names}"
+        what = f"{format_count(len(cases), 'case')} {name_status(first.status)}"
+        return f"{what} with {checks} that passed: {names}"
+    if not others:
+        return f"{write(first.evaluator)} {first.change}: {first.format_cases(write_case)}"
     names = list_first_names([each.evaluator for each in group], write)
     return f"{list_first_names(first.cases, write_case)}: {checks} {first.status} ({names})"
-
-
-def make_novelty_test(report: Report) -> Callable[[CheckResult], bool]:
-    """Make a test whether a failed check is newly failing, as all failed ones without a baseline.
-
-    One that passed there by the evaluators of that time is, too.
-    """
-    changes = find_changes(report)
-
-    def is_new(result: CheckResult) -> bool:
-        before = report.baseline.get(result.id)
-        return before is None or before.status != "failed" or make_check_key(result) in changes
-
-    return is_new
-
-
-def make_check_key(result: CheckResult) -> CheckKey:
-    """Make the key of a check in the baseline's changes."""
-    return result.config, result.evaluator.name, result.case.id
-
-
-def find_changes(report: Report) -> Mapping[CheckKey, CheckChange]:
-    """Find the changes of the checks that passed in the baseline and do not pass now."""
-    compared = report.comparison.evaluators if report.comparison else ()
-    return {
-        (each.config, each.evaluator, change.case): change
-        for each in compared
-        for change in (*each.newly_failing, *each.no_longer_evaluated)
-    }
 
 
 def list_lost_checks(report: Report) -> Iterator[LostChecks]:
@@ -165,7 +136,7 @@ def list_lost_checks(report: Report) -> Iterator[LostChecks]:
     gone = find_gone_configs(comparison)
     results = {make_check_key(each): each for each in report.results}
     present = {(each.config, each.case.id) for each in report.results}
-    groups: dict[tuple[str, str, str, bool], list[CheckChange]] = {}
+    groups: dict[tuple[str, ChangedStatus, str, bool], list[CheckChange]] = {}
     for compared in comparison.evaluators:
         name = format_evaluator(compared, comparison)
         if compared.config in gone:
@@ -177,7 +148,8 @@ def list_lost_checks(report: Report) -> Iterator[LostChecks]:
             result = results.get((compared.config, compared.evaluator, change.case))
             reason = "" if result is None else format_headline(result)
             is_case = compared.config in gone or (compared.config, change.case) in present
-            groups.setdefault((name, change.status, reason, not is_case), []).append(change)
+            is_without = not is_case and change.status != "skipped"
+            groups.setdefault((name, change.status, reason, is_without), []).append(change)
     changed = {
         each.summary.id: each for each in list_case_outcomes(report) if each.answer_changed is True
     }
@@ -224,42 +196,6 @@ def list_skipped(report: Report) -> tuple[CheckResult, ...]:
     )
 
 
-def format_changes(report: Report, write: Callable[[str], str] = str) -> tuple[str, ...]:
-    """Format how many checks changed, and of cases the answers: ``2 newly failing``, ``1 fixed``.
-
-    What got worse comes first. Empty without a baseline, or if nothing changed.
-
-    Args:
-        write: writes the name of a tool, which is foreign text.
-    """
-    outcomes = list_case_outcomes(report)
-    counts = {
-        "changed tool calls": sum(bool(each.changed_calls) for each in outcomes),
-        "changed tool results": sum(each.has_other_results for each in outcomes),
-        "a changed answer": sum(each.answer_changed is True for each in outcomes),
-    }
-    changed = (
-        f"{format_count(count, 'case')} with {what}" for what, count in counts.items() if count
-    )
-    tools = (
-        f"{format_count(count, 'case')} {what} ({list_first_names(names, write)})"
-        for what, count, names in count_tool_changes(report)
-    )
-    return (*format_changed_checks(report), *tools, *changed)
-
-
-def format_changed_checks(report: Report) -> tuple[str, ...]:
-    """Format how many checks changed: see ``format_changes``."""
-    if report.comparison is None or report.comparison.no_baseline:
-        return ()
-    is_new = make_novelty_test(report)
-    known = sum(each.status == "failed" and not is_new(each) for each in report.results)
-    return (
-        *(f"{count:,} {label}" for _, count, label in list_changes(report.comparison.evaluators)),
-        *([f"{known:,} still failing"] if known else []),
-    )
-
-
 def count_tool_changes(report: Report) -> Iterator[tuple[str, int, tuple[str, ...]]]:
     """Yield each of ``TOOL_CHANGES`` that cases have, their number, and the tools."""
     if report.comparison is None or report.comparison.no_baseline:
@@ -268,26 +204,6 @@ def count_tool_changes(report: Report) -> Iterator[tuple[str, int, tuple[str, ..
         found = [tools for each in list_case_outcomes(report) if (tools := each.list_tools(kind))]
         if found:
             yield text, len(found), tuple(dict.fromkeys(chain(*found)))
-
-
-def format_change_line(
-    report: Report, baseline: str, *, bold: str = "", write: Callable[[str], str] = str
-) -> str:
-    """Format ``Checks against the baseline BASELINE: 2 newly failing, 1 fixed``; or nothing.
-
-    Args:
-        baseline: its name, as the report format shows it.
-        bold: is put around what got worse.
-        write: as for ``format_changes``.
-    """
-    if report.comparison is None or report.comparison.no_baseline:
-        return ""
-    worse = (f" {NEWLY_FAILING}", f" {NO_LONGER_EVALUATED}", *TOOL_CHANGES.values())
-    shown = [
-        f"{bold}{each}{bold}" if any(name in each for name in worse) else each
-        for each in format_changes(report, write)
-    ]
-    return f"Checks against the baseline {baseline}: {', '.join(shown) or 'no change'}"
 
 
 class LowerScore(Struct, frozen=True):

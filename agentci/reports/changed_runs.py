@@ -20,7 +20,7 @@ from agentci.model.case import (
 )
 from agentci.model.result import Report
 from agentci.model.values import IdentityKey
-from agentci.reports.changed_checks import find_changes, make_check_key
+from agentci.reports.case_states import find_changes, make_check_key
 from agentci.reports.failure_patterns import is_resource_limit
 from agentci.reports.groups_and_totals import list_first_names
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes

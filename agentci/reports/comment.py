@@ -51,7 +51,6 @@ MAX_REASONS: Final = 3
 # Characters of an error's reason, where there is little room.
 MAX_ERROR: Final = 75
 SHORT_COMMIT = 12
-SEPARATOR: Final = " \N{MIDDLE DOT} "
 
 
 class CommentReport(Struct, frozen=True, kw_only=True):
@@ -77,11 +76,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield Markdown; the last lines count what is omitted and link to the run."""
-        head = sections.render_heading(report, HEADING_WIDTH)
-        if report.results:
-            head += sections.render_counts(
-                report, groups_and_totals.format_totals(report.totals), self.run_url
-            )
+        head = sections.render_head(report, self.run_url, HEADING_WIDTH)
         footer = self._render_footer(report)
         room = MAX_HEIGHT - FRAME - estimate_height(f"{head}{footer}")
         shown = list_whole(_list_parts(report, self.report_url, is_tight=False))
@@ -100,7 +95,7 @@ class CommentReport(Struct, frozen=True, kw_only=True):
             parts.append(f"commit {self.commit[:SHORT_COMMIT]}")
         if amounts := sections.render_further_amounts(report):
             parts.append(amounts)
-        return f"{SEPARATOR.join(parts)}\n\n" if parts else ""
+        return f"{sections.SEPARATOR.join(parts)}\n\n" if parts else ""
 
 
 # Characters of a line of the verdict.

@@ -295,7 +295,7 @@ def describe_zeros(evaluators: Iterable[EvaluatorComparison]) -> str:
 def _list_zeros(compared: EvaluatorComparison) -> list[str]:
     """Name the checks that are no longer evaluated and count as 0 in the mean score now.
 
-    Removed ones are left out of it, except those of eval cases that only lack a recorded run.
+    Removed ones are left out of it.
     """
     classes = compared.classes
     is_mean = compared.before is not None and compared.after is not None
@@ -303,8 +303,7 @@ def _list_zeros(compared: EvaluatorComparison) -> list[str]:
         return []
     lost = {each.status for each in compared.no_longer_evaluated}
     found = [f"{status} checks" for status in ("errored", "skipped") if status in lost]
-    in_both = classes.total - classes.added - classes.removed - classes.not_evaluated
-    if "removed" in lost and compared.pairs > in_both:
+    if "unrecorded" in lost:
         found.append("checks without a recorded run")
     return found
 
@@ -403,9 +402,10 @@ def describe_change(change: CheckChange) -> str:
     if is_scored and change.before is not None and change.after is not None:
         return format_score_pair(change.before, change.after)
     before = change.status_before or "new"
+    status = "no recorded run" if change.status == "unrecorded" else change.status
     shown = before if change.before is None else format_score(change.before)
     after = change.after if is_scored else None
-    return f"{shown} \N{RIGHTWARDS ARROW} {change.status if after is None else format_score(after)}"
+    return f"{shown} \N{RIGHTWARDS ARROW} {status if after is None else format_score(after)}"
 
 
 def format_note(change: CheckChange) -> str:

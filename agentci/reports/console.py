@@ -11,11 +11,11 @@ from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Problem
 from agentci.reports import comparison as baseline_text
+from agentci.reports.case_counts import format_case_line
 from agentci.reports.changed_checks import (
     LOST_TITLE,
     LOWER_SCORE_TITLE,
     MAX_LOWER_SCORES,
-    format_change_line,
     format_lost,
     format_more_skips,
     join_lost,
@@ -119,8 +119,7 @@ def _render_decision(report: Report, *, colour: bool) -> str:
     head = colour_text(format_conclusion(report), code, colour=colour)
     metrics = summarize_metrics(report)
     counts = (
-        format_counts(report),
-        _format_changes(report),
+        _format_cases(report),
         format_metrics(metrics) if has_notable_change(metrics) else "",
         format_spending(report.spending),
     )
@@ -140,11 +139,10 @@ def _list_looser(report: Report) -> Iterator[str]:
         yield f"looser policy: {'; '.join(lines)}"
 
 
-def _format_changes(report: Report) -> str:
-    comparison = report.comparison
-    if comparison is None:
-        return ""
-    return format_change_line(report, shorten_commit(comparison.commit) or comparison.baseline)
+def _format_cases(report: Report) -> str:
+    found = report.comparison
+    name = "" if found is None else shorten_commit(found.commit) or found.baseline
+    return format_case_line(report, name)
 
 
 _BOLD, _RED, _GREEN, _YELLOW = "1", "1;31", "1;32", "1;33"
@@ -171,7 +169,8 @@ def _sections(
     )
     yield LOST_TITLE, _list_lost(causes, colour=colour)
     yield "Changed since the baseline", _list_changed_runs(report)
-    yield "Evaluators", _render_table(group_by_evaluator(report.results), several=several)
+    table = _render_table(group_by_evaluator(report.results), several=several)
+    yield "Evaluators", [*table, format_counts(report)] if report.results else ()
     if (policy := explain_policy(report)) is not None:
         lines = truncate.truncate_list([*list_policy_lines(policy)], MAX_ITEMS)
         yield _choose_policy_title(policy), map(_line, lines)

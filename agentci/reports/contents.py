@@ -22,6 +22,7 @@ from agentci.model.result import (
 from agentci.model.trace import INCOMPLETE_RUN, PriceList
 from agentci.model.values import ContentLimit, replace
 from agentci.recordings.printed_lines import is_changed_output
+from agentci.reports.case_states import find_case_state
 from agentci.reports.compared_runs import read_run
 from agentci.reports.find_run_changes import find_run_changes
 from agentci.reports.groups_and_totals import case_key
@@ -33,7 +34,6 @@ from agentci.reports.run_content import (
     decode_content,
     excerpt,
     find_answer_change,
-    find_case_state,
     mark_failed_calls,
 )
 
@@ -101,7 +101,8 @@ class ReportedCase(Struct, frozen=True, kw_only=True):
 
     Attributes:
         content: with the turns of the baseline.
-        state, answer_changed: against the baseline; None if not known, as of incomplete runs.
+        state: its class; None without a baseline.
+        answer_changed: against the baseline; None if not known, as of incomplete runs.
         before: the content of the baseline; None without one.
         stored: the same, as far as it is kept, with results of tools.
     """
@@ -143,7 +144,7 @@ def _make_reported_case(
     return ReportedCase(
         summary=results[-1].case,
         content=content,
-        state=find_case_state(results, report.baseline),
+        state=find_case_state(report, results),
         answer_changed=_find_answer_change(results, content, before),
         before=before,
         stored=stored,

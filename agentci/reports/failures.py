@@ -13,14 +13,13 @@ from agentci._util.text.format import format_count, format_score
 from agentci.model.gate import CheckChange
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import IdentityKey
-from agentci.reports.changed_checks import (
+from agentci.reports.case_states import (
     CheckKey,
-    LostChecks,
     find_changes,
-    list_lost_checks,
     make_check_key,
     make_novelty_test,
 )
+from agentci.reports.changed_checks import LostChecks, list_lost_checks
 from agentci.reports.check_text import (
     NO_REASONS,
     format_cause,

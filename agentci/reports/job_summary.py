@@ -235,11 +235,7 @@ class SummaryReport(Struct, frozen=True, kw_only=True):
 
     def render(self, report: Report) -> Iterator[str]:
         """Yield Markdown; the last line counts what is omitted."""
-        head = sections.render_heading(report)
-        if report.results:
-            head += sections.render_counts(
-                report, groups_and_totals.format_counts(report), report.run.url
-            )
+        head = sections.render_head(report, report.run.url)
         if spending := markdown_prose(groups_and_totals.format_spending(report.spending)):
             head += f"{spending}\n\n"
         footer = _render_footer(report, self.report_url)
@@ -310,6 +306,7 @@ def _evaluators(report: Report) -> sections.Section:
     return sections.Section(
         name="evaluators",
         title=markdown_row(columns) + markdown_row(ruler),
+        end=f"{groups_and_totals.format_counts(report)}\n\n" if found else "",
         noun="evaluator",
         blocks=(_render_row(each, report, several=several) for each in found),
         total=len(found),

@@ -26,6 +26,7 @@ from agentci.model.result import (
 )
 from agentci.model.trace import Milliseconds, TokenTotals
 from agentci.model.values import IdentityKey, replace
+from agentci.reports.case_states import make_novelty_test
 from agentci.reports.contents import ReportedCase, group_by_case, show_case
 from agentci.reports.failure_patterns import (
     MAX_DIFFERING,
@@ -168,10 +169,11 @@ def list_case_outcomes(report: Report) -> tuple[CaseOutcome, ...]:
 def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
     patterns: list[FailurePattern | None] = []
     found: list[CaseOutcome] = []
+    is_new = make_novelty_test(report.value)
     for results in group_by_case(report.value.results):
         shown = show_case(report.value, results)
         before = shown.before
-        new = _list_new(report.value, results)
+        new = frozenset(each.id for each in results if each.status == "failed" and is_new(each))
         pattern = _make_pattern(shown, results, new)
         patterns.append(pattern)
         found.append(
@@ -198,15 +200,6 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
     return tuple(_number_clusters(found, patterns))
 
 
-def _list_new(report: Report, results: Iterable[CheckResult]) -> frozenset[str]:
-    before = report.baseline
-    return frozenset(
-        each.id
-        for each in results
-        if each.status == "failed" and (each.id not in before or before[each.id].status != "failed")
-    )
-
-
 def find_pattern(report: Report, outcome: CaseOutcome) -> FailurePattern:
     """Make the pattern of a case that fails, for its phrases."""
     shown = show_case(report, outcome.results)
@@ -222,7 +215,7 @@ def _make_pattern(
         _list_problems(results),
         shown.content,
         lambda result: result.id in new,
-        failed_in_baseline=shown.state == "still_failing",
+        failed_in_baseline=not new and any(each.status == "failed" for each in results),
         changes=shown.summary.changes or NO_CHANGES,
     )
 

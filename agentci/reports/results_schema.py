@@ -602,7 +602,7 @@ class EvaluatorComparisonJson(_Json, kw_only=True):
     ]
     no_longer_evaluated: Annotated[
         tuple[ChangeJson, ...],
-        _about("Checks that passed in the baseline, and errored, were skipped or are removed now."),
+        _about("Checks that passed in the baseline, and errored, were skipped or are missing now."),
     ]
     lower_score: Annotated[
         tuple[ChangeJson, ...],
@@ -641,6 +641,12 @@ class ComparisonJson(_Json, kw_only=True):
     baseline: Annotated[str, _about("Where the baseline was found.")]
     evaluators: tuple[EvaluatorComparisonJson, ...]
     classes: Annotated[CheckClassesJson, _about("Of all evaluators.")]
+    removed_cases: Annotated[
+        tuple[str, ...], _about("Cases that only the baseline has, and the eval set not any more.")
+    ] = ()
+    unrecorded_cases: Annotated[
+        tuple[str, ...], _about("Eval cases with a recorded run in the baseline only.")
+    ] = ()
     no_baseline: Annotated[
         str, _about("Why there are no results to compare with; empty if there are.")
     ]

@@ -17,13 +17,9 @@ from agentci._util.text import escape, json_text, truncate
 from agentci.evaluators.checks.names import CALLS_CHECK
 from agentci.model.case import AgentvCase, Case, CaseSummary, DialogueTurn
 from agentci.model.result import (
-    SCORED_STATUSES,
-    BaselineCheck,
     BaselineResult,
     BaselineTurn,
     CallContent,
-    CaseState,
-    CheckResult,
     ExpectedCall,
     RunContent,
     SubagentContent,
@@ -46,33 +42,6 @@ from agentci.model.values import Json, JsonObject, Place, replace
 from agentci.recordings.prices import price_steps
 from agentci.reports.find_run_changes import shows_failure
 from agentci.reports.tool_calls import align
-
-
-def find_case_state(
-    results: Sequence[CheckResult], baseline: Mapping[str, BaselineCheck]
-) -> CaseState | None:
-    """Return how the results of a case compare with the baseline; None if it has none of them.
-
-    Args:
-        results: of the case.
-        baseline: by check id; empty without a baseline.
-    """
-    if not baseline:
-        return None
-    before = {each.id: baseline[each.id].status for each in results if each.id in baseline}
-    failed = [each.id for each in results if each.status == "failed"]
-    if any(each.status == "errored" for each in results):
-        return "error"
-    if failed:
-        is_known = any(before.get(each) == "failed" for each in failed)
-        has_new = any(before.get(each) in ("passed", "skipped") for each in failed)
-        return "still_failing" if is_known and not has_new else "new_failure"
-    if not before:
-        return "new_case"
-    is_fixed = any(status in ("failed", "errored") for status in before.values())
-    return (
-        "fixed" if is_fixed and any(each.status in SCORED_STATUSES for each in results) else "same"
-    )
 
 
 def find_answer_change(content: RunContent, before: RunContent) -> bool | None:

@@ -17,10 +17,10 @@ from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
 from agentci.model.values import Problem, replace
+from agentci.reports.case_counts import format_case_line
 from agentci.reports.changed_checks import (
     LOWER_SCORE_TITLE,
     MAX_LOWER_SCORES,
-    format_change_line,
     format_more_skips,
     list_lower_scores,
     list_skipped,
@@ -175,6 +175,7 @@ def join_folded(folded: Sequence[Section], max_bytes: int) -> Section:
     return fold_section(section, "; ".join(each.summary for each in shown))
 
 
+SEPARATOR: Final = " \N{MIDDLE DOT} "
 WARNING: Final = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
 _ICONS: dict[Verdict, str] = {
     "passed": "\N{WHITE HEAVY CHECK MARK}",
@@ -185,16 +186,25 @@ _ICONS: dict[Verdict, str] = {
 }
 
 
-def render_heading(report: Report, width: int | None = None) -> str:
-    """Render the verdict and its main reason as a heading.
+def render_head(report: Report, run_url: str, width: int | None = None) -> str:
+    """Render the verdict with its main reason as a heading, and below it how the cases ended.
 
     Args:
-        width: characters beyond which the end of the main reason is on a line of its own.
+        run_url: as in ``format_baseline``.
+        width: characters beyond which the end of the main reason is beside the cases.
     """
     icon = WARNING if list_verdict_warnings(report) else _ICONS[get_verdict(report.decision)]
     title, rest = (format_title(report), "") if width is None else split_title(report, width)
-    line = f"{markdown_prose(rest)}<br>\n" if rest else ""
-    return f"## {icon} {markdown_prose(title)}\n\n{line}"
+    comparison = report.comparison
+    baseline = "" if comparison is None else format_baseline(comparison, run_url)
+    cases = format_case_line(report, baseline, bold="**", write=markdown_code)
+    if rest:
+        cases = f"{markdown_prose(rest)}{SEPARATOR}{cases[:1].lower()}{cases[1:]}"
+    lines = [cases]
+    if _is_beside_verdict(report):
+        lines.append(render_amounts(report))
+    shown = "<br>\n".join(filter(None, lines))
+    return f"## {icon} {markdown_prose(title)}\n\n" + (f"{shown}\n\n" if shown else "")
 
 
 def make_notes_section(report: Report, *, unfolded: int = MAX_UNFOLDED) -> Section:
@@ -344,29 +354,22 @@ def _render_problem(problem: Problem) -> str:
     return f"- **{problem.severity}** {place}{markdown_prose(format_problem_text(problem))}\n"
 
 
-def render_counts(report: Report, counts: str, run_url: str) -> str:
-    """Render how the checks ended, how many changed, and a notable change of amounts, by line.
-
-    Args:
-        run_url: as in ``format_baseline``.
-    """
-    comparison = report.comparison
-    baseline = "" if comparison is None else format_baseline(comparison, run_url)
-    changes = format_change_line(report, baseline, bold="**", write=markdown_code)
+def render_amounts(report: Report) -> str:
+    """Render latency, tokens and cost, in bold what is notably more."""
     metrics = summarize_metrics(report)
-    notable = has_notable_change(metrics)
-    amounts = (
-        format_metrics(metrics, bold="**", write_model=markdown_code).replace("$", r"\$")
-        if notable
-        else ""
-    )
-    return "<br>\n".join(filter(None, (counts, changes, amounts))) + "\n\n"
+    if not has_notable_change(metrics):
+        return markdown_prose(format_metrics(metrics))
+    return format_metrics(metrics, bold="**", write_model=markdown_code).replace("$", r"\$")
 
 
 def render_further_amounts(report: Report) -> str:
     """Render latency, tokens and cost for the footer; empty if they are beside the verdict."""
-    metrics = summarize_metrics(report)
-    return "" if has_notable_change(metrics) else markdown_prose(format_metrics(metrics))
+    return "" if _is_beside_verdict(report) else render_amounts(report)
+
+
+def _is_beside_verdict(report: Report) -> bool:
+    """Return whether the amounts are beside the verdict: a notable change without failures."""
+    return has_notable_change(summarize_metrics(report)) and not report.totals.failed
 
 
 def format_baseline(comparison: Comparison, run_url: str) -> str:

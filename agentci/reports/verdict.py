@@ -18,7 +18,8 @@ from agentci.model.requests import CHANGED_FACTS
 from agentci.model.result import Report
 from agentci.model.trace import PRINTED_KEY, concerns_reviewers
 from agentci.model.values import IdentityKey
-from agentci.reports.changed_checks import count_tool_changes, find_changes, make_check_key
+from agentci.reports.case_states import find_changes, make_check_key
+from agentci.reports.changed_checks import count_tool_changes
 from agentci.reports.changed_runs import list_unseen
 from agentci.reports.groups_and_totals import (
     case_key,

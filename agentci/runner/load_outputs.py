@@ -24,7 +24,7 @@ from agentci.config.settings import Settings
 from agentci.config.suite import Suite
 from agentci.errors import InputError, RecordingError
 from agentci.evaluators.agentv.findings import extract_candidate_answer, extract_question
-from agentci.model.case import AgentvCase, Case
+from agentci.model.case import NO_RECORDED_OUTPUT, AgentvCase, Case
 from agentci.model.program import Agent
 from agentci.model.result import TrialSettings
 from agentci.model.trace import Trace
@@ -57,7 +57,6 @@ from agentci.runner.select_runs import drop_inactive_traces
 from agentci.runner.suite_files import LoadedSuite
 
 MAX_LISTED_CASES: Final = 5
-NO_RUN: Final = "this case has no recorded output"
 
 
 class CaseTrials(Struct, frozen=True, kw_only=True, eq=False):
@@ -241,7 +240,7 @@ def make_case_with_run(eval_case: AgentvCase, run: RecordedRun) -> Case:
     return Case(id=eval_case.id, trace=trace, agentv_case=eval_case, transcript=run.transcript)
 
 
-def make_case_without_run(eval_case: AgentvCase, why: str = NO_RUN) -> Case:
+def make_case_without_run(eval_case: AgentvCase, why: str = NO_RECORDED_OUTPUT) -> Case:
     """A case without a run; its checks are errored."""
     trace = Trace(id=eval_case.id, key=eval_case.id, turns=(), place=eval_case.place)
     return Case(id=eval_case.id, trace=trace, agentv_case=eval_case, missing_run_reason=why)

@@ -32,7 +32,7 @@ from agentci.evaluators.agentv.findings import format_agent_prompt
 from agentci.evaluators.program_output import describe_exit, format_log_tail
 from agentci.execution.executor_api import NO_SANDBOX, ProgramJob
 from agentci.gate.aggregation import TOLERANCE, aggregate_trials, compute_case_scores
-from agentci.model.case import AgentvCase
+from agentci.model.case import NO_RECORDED_OUTPUT, AgentvCase
 from agentci.model.gate import Gate, GatePolicy
 from agentci.model.program import Agent
 from agentci.model.requests import LOCAL_EXECUTOR, ProgramOutput, RunCommand
@@ -437,7 +437,7 @@ class TrialRunner(Struct, kw_only=True):
 
     def _should_run_agent(self, sequence: TrialSequence) -> bool:
         """Whether to run the agent; if not, the reason is recorded."""
-        agent, failure = sequence.case_trials.agent, load_outputs.NO_RUN
+        agent, failure = sequence.case_trials.agent, NO_RECORDED_OUTPUT
         if agent is not None:
             refusal = self.services.explain_skipped_agent(agent, offline=self.offline)
             if not refusal:

@@ -6,12 +6,11 @@ import pytest
 
 from agentci.evaluators.agentevals.match_eval_case import (
     EMPTY_RESPONSE,
-    NO_RECORDED_RUN,
     NO_RESPONSE,
     EvalCaseMatcher,
     RowMatcher,
 )
-from agentci.model.case import Case, Dataset, DatasetRow, EvalCase, EvalSet
+from agentci.model.case import NO_RECORDED_RUN, Case, Dataset, DatasetRow, EvalCase, EvalSet
 from agentci.model.trace import ToolCall, Trace, Turn
 from agentci.model.values import Place, replace
 

@@ -136,7 +136,7 @@ def test_removed_checks_of_one_evaluator_are_one_line() -> None:
     )
     trend = replace(TREND, no_longer_evaluated=removed)
     text = _render(_compared(Comparison(baseline="b", evaluators=(trend,))))
-    assert " `response_quality` 0.9 to 1 \N{RIGHTWARDS ARROW} removed: `a`, `b`, `c`\n" in text
+    assert " 3 cases removed with 3 checks that passed: `a`, `b`, `c`\n" in text
 
 
 def test_cases_that_several_evaluators_lost_are_one_line() -> None:
@@ -411,10 +411,9 @@ def test_causes_beyond_one_screen_are_folded() -> None:
         return _render(replace(make_report(results), contents=contents))
 
     assert render(3, 1).count("**`c") == 3
-    # The last one has one line for each answer.
     shown = render(3, 50)
     assert shown.count("**`c") == 3
-    assert len(re.findall(r"^- (…)?yes yes", shown, re.MULTILINE)) == 5
+    assert len(re.findall(r"^- (…)?yes yes", shown, re.MULTILINE)) == 6
     shown, _, folded = render(5, 50).partition("<details>")
     assert shown.count("**`c") == 2
     assert folded.startswith("\n<summary>3 more cases with failures</summary>")
@@ -541,13 +540,19 @@ def test_long_verdict_continues_on_the_next_line(reason: str, first: str, rest: 
     decision = replace(report.decision, reasons=(reason,))
     text = _render(replace(report, decision=decision, problems=(problem,)))
     start = f"## \u26a0\ufe0f Quality gate passed with 1 warning: {first or reason}, 1 problem\n\n"
-    assert text.startswith(f"{start}{rest}<br>\n" if rest else start)
+    assert text.startswith(f"{start}{rest} \N{MIDDLE DOT} 1 case: " if rest else f"{start}1 case: ")
 
 
-def test_unchanged_checks_are_reported() -> None:
-    report = make_report([make_result("passed", 1.0)])
+def test_unchanged_cases_are_reported() -> None:
+    report = _pass_again()
     text = _render(replace(report, comparison=Comparison(baseline="base")))
-    assert "\nChecks against the baseline `base`: no change\n" in text
+    assert "\nCases against `base`: 1 passed in both\n" in text
+
+
+def _pass_again() -> Report:
+    result = make_result("passed", 1.0)
+    before = {result.id: BaselineCheck(status="passed", score=1.0)}
+    return replace(make_report([result]), baseline=before)
 
 
 RUN_2 = RUN.replace("runs/3", "runs/2")
@@ -564,11 +569,10 @@ RUN_2 = RUN.replace("runs/3", "runs/2")
     ],
 )
 def test_baseline_is_linked_to_its_run_in_the_same_repository(url: str, is_linked: bool) -> None:
-    report = make_report([make_result("passed", 1.0)])
     comparison = Comparison(baseline="b", commit="c0de" * 10, url=url)
     name = f"[`c0dec0dec0de`]({url})" if is_linked else "`c0dec0dec0de`"
-    text = _render(replace(report, comparison=comparison))
-    assert f"\nChecks against the baseline {name}: no change\n" in text
+    text = _render(replace(_pass_again(), comparison=comparison))
+    assert f"\nCases against {name}: 1 passed in both\n" in text
 
 
 def test_comment_creates_no_mentions_or_references() -> None:

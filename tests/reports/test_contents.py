@@ -112,8 +112,10 @@ class TestBaseline:
             ("failed", "failed", "still_failing"),
             ("skipped", "failed", "new_failure"),
             ("passed", "errored", "error"),
+            ("errored", "errored", "still_errored"),
+            ("skipped", "passed", "newly_evaluated"),
             ("failed", "passed", "fixed"),
-            ("failed", "skipped", "same"),
+            ("failed", "skipped", "not_evaluated"),
             ("passed", "passed", "same"),
         ],
     )

@@ -16,8 +16,8 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.values import Json, replace
+from agentci.reports.case_counts import format_case_line
 from agentci.reports.changed_calls import MAX_CALLS
-from agentci.reports.changed_checks import format_changes
 from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.comment import CommentReport
 from agentci.reports.compared_runs import read_run
@@ -211,7 +211,7 @@ def test_changed_calls_are_listed_by_case_and_new_tools_are_a_warning() -> None:
         "1 case with a newly called tool", "1 case in which a tool is no longer called",
     )  # fmt: skip
     assert list_verdict_warnings(report) == warnings
-    assert format_changes(report) == ("3 cases with changed tool calls",)
+    assert format_case_line(report, "b").endswith("(3 with changed tool calls)")
     failed = limit_contents(_report(*pairs, status="failed"), "full")
     assert (_list_lines(failed), list_verdict_warnings(failed)) == ([], ())
     comment = text_of(CommentReport(), report)
@@ -435,7 +435,7 @@ def test_changes_are_found_before_contents_are_left_out_and_kept_in_results() ->
     pair = _run(_call("Error: x"), answer="new"), _run(_call("fine"), answer="old")
     report = limit_contents(_report(pair), "budget", max_bytes=10)
     assert len(_list_lines(report)) == 2
-    assert "1 case with a changed answer" in format_changes(report)
+    assert "1 with a changed answer" in format_case_line(report, "b")
     text = text_of(JsonReport(), report)
     read = read_report(text.encode(), file="results.json", contents=Chunks())
     assert _list_lines(read) == _list_lines(report)

@@ -18,7 +18,7 @@ from agentci.model.result import (
 )
 from agentci.model.trace import ModelPrice, ModelStep, RunSpan, TokenTotals
 from agentci.model.values import Json, replace
-from agentci.reports.changed_checks import format_changes
+from agentci.reports.case_counts import format_case_line
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents, limit_contents
@@ -135,8 +135,8 @@ def test_tools_that_newly_fail_are_counted_although_all_checks_pass() -> None:
     ]
     report = replace(_report(*pairs), comparison=Comparison(baseline="b", evaluators=()))
     report = limit_contents(report, "full")
-    text = "2 cases in which a tool newly fails (pay)"
-    assert text in format_changes(report)
+    text = "2 in which a tool newly fails (pay)"
+    assert text in format_case_line(report, "b")
     assert f"**{text.replace('pay', '`pay`')}**" in text_of(CommentReport(), report)
 
 

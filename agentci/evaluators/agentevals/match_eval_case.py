@@ -11,7 +11,16 @@ from typing import Final, TypeAlias
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import quote_name, suggest_name
-from agentci.model.case import QUESTION_NOT_RECORDED, Case, Dataset, DatasetRow, EvalCase, EvalSet
+from agentci.model.case import (
+    NO_RECORDED_RUN,
+    NOT_RECORDED,
+    QUESTION_NOT_RECORDED,
+    Case,
+    Dataset,
+    DatasetRow,
+    EvalCase,
+    EvalSet,
+)
 from agentci.model.trace import OTHER_QUESTION, Trace, Turn
 from agentci.model.values import Problem, replace
 
@@ -33,10 +42,6 @@ MATCHED_ALONE: Final = (
 )
 OTHER_INPUT: Final = (
     "The case was recorded with another input than its eval case has; record it again"
-)
-NOT_RECORDED: Final = (
-    "No run of this eval case was recorded; record it with `agentci record --cases`, or select "
-    "others with --case"
 )
 SUPPLIED_QUESTION: Final = "the question is that of the eval case; the recording has none"
 
@@ -432,7 +437,6 @@ class _UniqueIds:
         return unique
 
 
-NO_RECORDED_RUN: Final = "no recorded run matches this row"
 NO_RESPONSE: Final = "the row has no `response`, and no recorded runs are given"
 
 

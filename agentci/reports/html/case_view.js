@@ -3,11 +3,11 @@
 function caseView(id, params) {
   const each = caseNamed(id);
   if (!each) {
-    const [, removed] = DATA.baseline?.removed_cases?.find(([name]) => name === id) ?? [];
+    const [, removed, words] = DATA.baseline?.removed_cases?.find(([name]) => name === id) ?? [];
     if (removed) {
       return [
         make('a', { href: REMOVED_CASES }, '\u2190 Comparison'),
-        make('h1', id, ' ', pill('errored', 'Removed')),
+        make('h1', id, ' ', pill('errored', words)),
         make('div.card.checks', removed.map(([name, before]) => removedBox({ evaluator: { name }, before: ['passed', before] }))),
       ];
     }
@@ -36,9 +36,9 @@ function caseView(id, params) {
 }
 
 /** The chosen reference: by default the baseline if the case changed, else what is expected. */
-function chooseReference({ states, checks, answer_changed: changed }, references, params) {
+function chooseReference({ state, checks, answer_changed: changed }, references, params) {
   const [first] = Object.keys(references);
-  const isChanged = states.some((state) => state === 'new_failure' || LOWER_OR_FIXED.includes(state)) || checks.some(({ turned }) => turned === 'error') || (changed && !states.includes('still_failing'));
+  const isChanged = ['new_failure', ...LOWER_OR_FIXED].includes(state) || checks.some(({ turned }) => turned === 'error') || (changed && state !== 'still_failing');
   const usual = isChanged && references.base ? 'base' : first;
   return Object.hasOwn(references, params.with ?? '') ? params.with : usual;
 }
@@ -83,7 +83,7 @@ function caseTitle(each) {
   return make(
     'div.head',
     make('h1', each.id || '(no name)'),
-    each.states.some((state) => STATE_LABELS[state]) ? each.states.map((state) => statePill(state, each.status)) : pill(each.status, STATUS_WORDS[each.status]),
+    statePill(each.state, each.status) ?? pill(each.status, STATUS_WORDS[each.status]),
     each.answer_changed && pill('note', 'Answer changed'),
     each.tags.map((tag) => make('a.quiet', { href: writeHash('/', { q: `#${tag}` }) }, `#${tag}`)),
   );

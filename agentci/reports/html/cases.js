@@ -1,7 +1,22 @@
 // The cases of the page, and which of them are shown in which order: pure functions over its data.
 
 const STATUSES = ['failed', 'errored', 'passed', 'skipped'];
-const STATES = ['new_failure', 'error', 'lost', 'still_failing', 'lower_score', 'fixed', 'new_case', 'same'];
+// Of each class of cases, the worst first: the filter that selects it, its name and its colour. Those with a lower score also passed in both.
+const CLASSES = {
+  new_failure: ['new', 'Newly failing', 'failed'],
+  error: ['newly_errored', 'Newly errored', 'errored'],
+  unrecorded: ['unrecorded', 'Without a recorded run', 'errored'],
+  lost: ['lost', 'No longer fully evaluated', 'errored'],
+  still_failing: ['still', 'Still failing', 'failed'],
+  still_errored: ['still_errored', 'Still errored', 'errored'],
+  lower_score: ['lower', 'Lower score', 'note'],
+  fixed: ['fixed', 'Fixed', 'passed'],
+  new_case: ['added', 'New', 'note'],
+  newly_evaluated: ['gained', 'Evaluated only now', 'note'],
+  not_evaluated: ['none', 'Without a verdict', 'skipped'],
+  same: ['same', 'Passed in both'],
+};
+const STATES = Object.keys(CLASSES);
 const MIN_CHANGE = 0.005;
 // A lower score that still passes is named from this drop on.
 const MIN_FALL = 0.05;
@@ -31,7 +46,7 @@ function joinCases(data) {
     const checks = given.checks.map((check) => {
       const evaluator = data.evaluators[check.evaluator];
       const pieces = data.reasons?.[check.cause];
-      return { ...check, ...changeOf(check), evaluator, pieces, column: byName.get(evaluator.name) };
+      return { ...check, ...changeOf(check, given.state), evaluator, pieces, column: byName.get(evaluator.name) };
     });
     // Checks that only the baseline has.
     const removed = (given.removed ?? []).map(([name, before]) => {
@@ -50,9 +65,6 @@ function joinCases(data) {
       name: used === 1 ? given.id : `${given.id}~${used}`,
       ...summaryOf(checks),
     };
-    joined.isNew = Boolean(given.state) && ![...checks, ...removed].some(({ before }) => before);
-    joined.states = statesOf(joined);
-    [joined.state] = joined.states;
     for (const check of checks) columns[check.column].checks.push(check);
     joined.text = searchedText(joined);
     return joined;
@@ -71,18 +83,6 @@ function passedOf({ passed, failed, errored, skipped }) {
   return dotted(passed + failed && `${count(passed)} of ${count(passed + failed)}`, errored && countOf(errored, 'error'), skipped && `${count(skipped)} skipped`);
 }
 
-/** All states of a case with a baseline, the worst first: a case may have several. */
-function statesOf({ state, checks, removed, isNew }) {
-  if (!state) return [];
-  const found = new Set([state, ...[...checks, ...removed].map(({ turned }) => turned)]);
-  if (checks.some(({ status }) => status === 'errored')) found.add('error');
-  if (isNew) found.add('new_case');
-  if (found.has('new_failure')) found.delete('still_failing');
-  found.delete('');
-  if (found.size > 1) found.delete('same');
-  return STATES.filter((each) => found.has(each));
-}
-
 /** What the checks of a case amount to: the worst status, the largest drop, and the sum of drops. */
 function summaryOf(checks) {
   return {
@@ -98,21 +98,19 @@ function withOnly(each, evaluator) {
   const [checks, removed] = [each.checks, each.removed].map((all) => all.filter((check) => check.evaluator.name === evaluator));
   if (!checks.length && !removed.length) return null;
   const own = { ...each, ...summaryOf(checks), checks, removed, whole: each };
-  if (each.state) own.states = statesOf({ ...own, state: each.isNew && own.status === 'failed' ? 'new_failure' : 'same' });
-  [own.state] = own.states;
+  own.state &&= STATES.find((state) => [...checks, ...removed].some(({ turned }) => turned === state)) ?? (each.state === 'new_case' ? each.state : 'same');
   return own;
 }
 
 /** How a check differs from the baseline: its change of status, and of its score. */
-function changeOf({ status, score: now, before }) {
+function changeOf({ status, score: now, before }, isCompared) {
   const [statusBefore, scoreBefore] = before ?? [];
   const isGood = statusBefore === 'passed';
-  const isBad = statusBefore === 'failed' || statusBefore === 'errored';
   let turned = '';
-  if (status === 'failed' && (isGood || statusBefore === 'skipped')) turned = 'new_failure';
-  else if (status === 'failed' && statusBefore === 'failed') turned = 'still_failing';
-  else if (status === 'passed' && isBad) turned = 'fixed';
-  else if ((status === 'skipped' || status === 'errored') && isGood) turned = status === 'skipped' ? 'lost' : 'error';
+  if (isCompared && status === 'failed') turned = statusBefore === 'failed' ? 'still_failing' : 'new_failure';
+  else if (isCompared && status === 'errored') turned = statusBefore === 'errored' ? 'still_errored' : 'error';
+  else if (status === 'passed' && (statusBefore === 'failed' || statusBefore === 'errored')) turned = 'fixed';
+  else if (status === 'skipped' && isGood) turned = 'lost';
   const known = now !== undefined && scoreBefore !== undefined && scoreBefore !== null;
   const change = known ? now - scoreBefore : null;
   if (status === 'passed' && isGood && change !== null && change <= -MIN_FALL) turned = 'lower_score';
@@ -128,20 +126,16 @@ function searchedText({ id, question, tags, checks }) {
 const NOTICED = 0.25;
 const isMore = (name, least = 1e-9) => ({ amounts, before = {} }) => amounts[name] - before[name] >= Math.max(least, NOTICED * before[name]);
 
-const hasState = (state) => (each) => each.states.includes(state);
+const hasState = (wanted) => ({ state }) => state === wanted || (state === 'lower_score' && wanted === 'same');
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
-const isWorse = (each) => ['new_failure', 'lost', 'lower_score'].some((state) => hasState(state)(each)) || changesBy(-1)(each) || each.tools || each.checks.some(({ turned }) => turned === 'error');
+const isWorse = (each) => ['new_failure', 'error', 'unrecorded', 'lost', 'lower_score'].includes(each.state) || changesBy(-1)(each) || each.tools;
 
 /** By name: label, which cases it shows, the status whose colour it has, and its limits. */
 const FILTERS = {
   all: ['All cases', () => true],
   failed: ['Failed', (each) => each.status === 'failed', 'failed'],
-  new: ['New failures', hasState('new_failure'), 'failed'],
-  still: ['Still failing', hasState('still_failing'), 'failed'],
   error: ['Errors', (each) => each.checks.some((check) => check.status === 'errored'), 'errored'],
-  lost: ['No longer evaluated', hasState('lost'), 'errored'],
-  lower: ['Lower score', hasState('lower_score')],
-  fixed: ['Fixed', hasState('fixed'), 'passed'],
+  ...Object.fromEntries(Object.entries(CLASSES).map(([state, [key, label, colour]]) => [key, [label, hasState(state), STATUSES.includes(colour) && colour]])),
   worse: ['Worse', isWorse, 'failed'],
   better: ['Better', (each) => hasState('fixed')(each) || changesBy(1)(each), 'passed'],
   answer: ['Answer changed', (each) => each.answer_changed],
@@ -150,7 +144,6 @@ const FILTERS = {
   slow: ['Slower', isMore('ms', 50), '', 'by 25% and 50 ms or more'],
   costly: ['More input + output tokens', isMore('tokens'), '', 'by 25% or more'],
   dearer: ['Higher agent cost', isMore('usd', 5e-5), '', 'by 25% or more'],
-  added: ['New cases', hasState('new_case')],
   skipped: [
     'Skipped',
     (each) => each.checks.some((check) => check.status === 'skipped'),
@@ -158,9 +151,6 @@ const FILTERS = {
   ],
   passed: ['Passed', (each) => each.status === 'passed', 'passed'],
 };
-
-/** The filter that selects the cases of a state. */
-const FILTER_OF_STATE = { new_failure: 'new', still_failing: 'still', error: 'error', lost: 'lost', lower_score: 'lower', fixed: 'fixed' };
 
 const collator = new Intl.Collator('en', { numeric: true });
 const rank = (each) => STATES.indexOf(each.state ?? 'same');
@@ -258,10 +248,9 @@ function rangeOf(numbers) {
  *
  * Groups have an order of their own, whatever that of the cases: changes the worst first, causes
  * by their numbers, of one evaluator the most frequent first, others by name. A cause has its name, else the reason of its
- * first decisive check; of one evaluator, the reasons of a group differ only in numbers. A case is in the group of each
- * of its changes.
+ * first decisive check; of one evaluator, the reasons of a group differ only in numbers.
  */
-function groupCases(cases, by, labels, evaluator = '', names = {}) {
+function groupCases(cases, by, evaluator = '', names = {}) {
   const groups = new Map();
   const put = (key, heading, each, position = 0, own = []) => {
     if (!groups.has(key)) groups.set(key, { heading, position, members: [], checks: [] });
@@ -273,12 +262,8 @@ function groupCases(cases, by, labels, evaluator = '', names = {}) {
     tag: (each) => put(each.tags[0] ?? '', each.tags[0] ?? 'no tag', each, each.tags.length ? 0 : 1),
     config: (each) => put(each.checks[0].evaluator.config, each.checks[0].evaluator.config, each),
     state: (each) => {
-      const own = evaluator ? withOnly(each, evaluator) : each;
-      for (const state of own.states.length ? own.states : ['same']) {
-        const isFailed = !labels[state] && own.status === 'failed';
-        const heading = labels[state] ?? (isFailed ? 'Failed' : 'Unchanged');
-        put(heading, heading, each, STATES.indexOf(state) - (isFailed ? 0.5 : 0));
-      }
+      const { state = 'same' } = evaluator ? withOnly(each, evaluator) : each;
+      put(state, CLASSES[state][1], each, STATES.indexOf(state));
     },
     cause: (each) => {
       const causes = problemsOf(each).filter((check) => !evaluator || check.evaluator.name === evaluator);

@@ -14,7 +14,7 @@ function changesView() {
   const known = [...(HAS_BASELINE ? errored : []), ...(DATA.known ?? []).map(([index, size]) => ({ ...CASES[index], state: 'still_failing', size }))];
   const rest = [
     ...known.slice(0, MAX_LINES),
-    ...LOWER_OR_FIXED.flatMap((state) => byDrop.filter(hasState(state)).sort((a, b) => (b.state === state) - (a.state === state)).slice(0, 1).map((each) => ({ ...each, state }))),
+    ...LOWER_OR_FIXED.flatMap((state) => byDrop.filter(hasState(state)).slice(0, 1)),
   ];
   const cards = [
     ...causes.map((cause) => changeCard(CASES[cause.cases[0]], cause)),
@@ -56,13 +56,11 @@ const LOST_ROWS = listLost();
 
 function listLost() {
   const rows = DATA.lost.checks.map(({ evaluator, change, reason, checks: amount, changed }) => ({
-    label: STATE_LABELS.lost,
+    label: LOST,
     name: evaluator,
     text: [`${change} (${amount})`, reason && `: ${reason}`, changed ? `; ${countOf(changed, 'case')} with a changed answer` : ''].join(''),
     href: COLUMNS.some((each) => each.name === evaluator) ? writeHash('/compare', { f: 'lost', e: evaluator }) : REMOVED_CASES,
   }));
-  const { cases, case_checks: checks } = DATA.lost;
-  if (cases) rows.unshift({ label: STATE_LABELS.lost, name: `${countOf(cases, 'case')} removed`, text: `with ${countOf(checks, 'check')} that passed`, href: REMOVED_CASES });
   for (const column of DATA.columns ?? []) {
     const { name } = column;
     if (isEmpty(column) && !rows.some((row) => row.name === name)) rows.push({ label: 'Nothing evaluated', name, text: `${passedOf(column)}: ${checksOf(column)[0].reason ?? ''}`, href: writeHash('/', { e: name }) });
@@ -121,7 +119,7 @@ function changeCard(each, { cases, first, ...likeness }) {
 
 /** The list of the cases of the same state, and of the same cause unless that is no failure. */
 function alikeHash({ state, cluster }) {
-  return writeHash('/', { f: FILTER_OF_STATE[state] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
+  return writeHash('/', { f: CLASSES[state]?.[0] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
 }
 
 /** The cases that fail in the same way, each with the numbers in which it differs, and the others of the cause. */
@@ -259,7 +257,7 @@ function restView(rest, more) {
     rest.map(row),
     ['error', 'still_failing'].map((state) => {
       const amount = more.filter((each) => each.state === state).length;
-      return amount ? make('a', { href: writeHash('/', { f: FILTER_OF_STATE[state], group: 'cause' }) }, quiet(`${countOf(amount, 'more cause')} of ${state === 'error' ? 'errors' : 'cases that still fail'}`)) : null;
+      return amount ? make('a', { href: writeHash('/', { f: CLASSES[state][0], group: 'cause' }) }, quiet(`${countOf(amount, 'more cause')} of ${state === 'error' ? 'errors' : 'cases that still fail'}`)) : null;
     }),
   );
 }

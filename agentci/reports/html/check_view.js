@@ -20,7 +20,7 @@ function checksView(each, content, chosen, isShown = () => true) {
 function removedBox({ evaluator, before }) {
   return make(
     'article.check.errored',
-    make('h3', dot('errored'), make('code', evaluator.name), pill('errored', STATE_LABELS.lost), make('span.num', 'removed')),
+    make('h3', dot('errored'), make('code', evaluator.name), pill('errored', LOST), make('span.num', 'removed')),
     make('p.small', make('span', 'only the baseline has this check'), make('span.num', `baseline ${score(before[1] ?? 1)}`)),
   );
 }
@@ -37,7 +37,7 @@ function checkBox(each, content, check, findings, isChosen, isFolded) {
     'h3',
     dot(status),
     make('code', evaluator.name),
-    turned !== 'error' && STATE_LABELS[turned] && pill(STATE_COLOURS[turned], STATE_LABELS[turned]),
+    turned === 'lost' ? pill('errored', LOST) : status !== 'errored' && statePill(turned, 'passed'),
     evaluator.required ? null : pill('note', 'advisory'),
     make('span.num', scoreWord(check)),
   );

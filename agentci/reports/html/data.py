@@ -20,7 +20,14 @@ from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report, RunContent, TurnContent
 from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
-from agentci.reports.changed_checks import LostChecks, format_changed_checks
+from agentci.reports.case_counts import (
+    count_cases,
+    format_case_line,
+    format_notes,
+    list_missing_cases,
+)
+from agentci.reports.case_states import CASE_CLASSES, has_lower_score
+from agentci.reports.changed_checks import LostChecks
 from agentci.reports.check_text import (
     format_cause,
     format_headline,
@@ -200,16 +207,13 @@ class PageData:
         outcomes = list_case_outcomes(report)
         causes = list_causes(report)
         places = {id(outcome): place for place, outcome in enumerate(outcomes)}
-        new = {id(each) for group in causes.new for each in group}
         self._ranks = {
             id(each): rank
             for group in (*causes.new, *causes.known)
             for rank, each in enumerate(group)
         }
         yield from json_text.format_array(
-            json_text.dumps_for_html(
-                self._make_case(outcome, place, numbers, is_new=id(outcome) in new)
-            )
+            json_text.dumps_for_html(self._make_case(outcome, place, numbers))
             for place, outcome in enumerate(outcomes)
         )
         members: dict[str, Any] = {
@@ -217,7 +221,17 @@ class PageData:
             "columns": [_column(each, report) for each in group_by_evaluator(report.results)],
             **_describe_verdict(report),
             **_describe_baseline(report, self._removed),
-            "changes": format_changed_checks(report),
+            "classes": [
+                (
+                    each.state,
+                    each.count,
+                    CASE_CLASSES[each.state].words,
+                    format_notes(each),
+                    bool(each.missing),
+                )
+                for each in count_cases(report)
+            ],
+            "case_line": "" if report.baseline else format_case_line(report, ""),
             "causes": [
                 _describe_cause(causes.describe(group), [places[id(each)] for each in group])
                 for group in causes.new[:MAX_CAUSES]
@@ -239,13 +253,10 @@ class PageData:
             yield f',\n"{name}": {json_text.dumps_for_html(value)}'
         yield "}"
 
-    def _make_case(
-        self, outcome: CaseOutcome, place: int, numbers: "_Numbering", *, is_new: bool
-    ) -> JsonObject:
+    def _make_case(self, outcome: CaseOutcome, place: int, numbers: "_Numbering") -> JsonObject:
         case, state = outcome.summary, outcome.state
         configs = dict.fromkeys(each.config for each in outcome.results)
-        if is_new and state == "still_failing":
-            state = "new_failure"
+        is_lower = state == "same" and has_lower_score(self._report, outcome.results)
         question = next((turn.question for turn in case.dialogue if turn.question), "")
         # Evaluators are numbered in the order of the report.
         checks = {id(each): self._make_check(each, numbers) for each in outcome.results}
@@ -257,7 +268,7 @@ class PageData:
                 {
                     "question": question,
                     "tags": outcome.tags,
-                    "state": state,
+                    "state": "lower_score" if is_lower else state,
                     "answer_changed": outcome.answer_changed,
                     "tools": outcome.failing_tools,
                     "calls_changed": self._calls_changed[place],
@@ -398,7 +409,7 @@ def _group_removed(comparison: Comparison | None) -> dict[tuple[str, str], list[
     groups: dict[tuple[str, str], list[list[Any]]] = {}
     for compared in comparison.evaluators if comparison else ():
         for each in compared.no_longer_evaluated:
-            if each.status == "removed":
+            if each.status in ("removed", "unrecorded"):
                 found = groups.setdefault((compared.config, each.case), [])
                 found.append([compared.evaluator, each.before])
     return groups
@@ -538,6 +549,7 @@ def _describe_baseline(
     if comparison is None:
         return {}
     outcomes = {each.outcome for each in comparison.evaluators}
+    missing = _list_missing_cases(report, removed)
     return {
         "baseline": {
             "name": comparison.baseline,
@@ -557,12 +569,8 @@ def _describe_baseline(
             ],
             **_drop_empty(
                 {
-                    "removed_cases": [
-                        [case, checks] for (_, case), checks in [*removed.items()][:MAX_CHANGES]
-                    ],
-                    "more_removed_cases": len(removed) - MAX_CHANGES
-                    if len(removed) > MAX_CHANGES
-                    else None,
+                    "removed_cases": missing[:MAX_CHANGES],
+                    "more_removed_cases": max(0, len(missing) - MAX_CHANGES) or None,
                     "rescored": comparison.rescored or None,
                     "zeros": baseline_text.describe_zeros(comparison.evaluators),
                 }
@@ -573,6 +581,22 @@ def _describe_baseline(
             ],
         }
     }
+
+
+def _list_missing_cases(
+    report: Report, removed: Mapping[tuple[str, str], list[list[Any]]]
+) -> list[tuple[str, list[list[Any]], str]]:
+    """List the cases that only the baseline has: id, checks that passed, and their class."""
+    words = {
+        case: CASE_CLASSES[state].words
+        for state, cases in list_missing_cases(report).items()
+        for case in cases
+    }
+    checks: dict[str, list[list[Any]]] = {case: [] for case in words}
+    for (_, case), found in removed.items():
+        checks.setdefault(case, []).extend(found)
+    other = CASE_CLASSES["removed"].words
+    return [(case, found, words.get(case, other)) for case, found in checks.items()]
 
 
 def _describe_difference(difference: RunDifference | None) -> JsonObject | None:
@@ -598,10 +622,9 @@ def _describe_lost(lost: Sequence[LostChecks], comparison: Comparison | None) ->
     cases = {case for each in gone for case in each.cases}
     others = [each for each in lost if not each.is_without_cases]
     return {
-        "cases": len(cases),
         # Of required evaluators, and of other cases.
         "required": sum(
-            each.status == "removed" and each.case not in cases
+            each.status in ("removed", "unrecorded") and each.case not in cases
             for compared in (comparison.evaluators if comparison else ())
             if compared.required
             for each in compared.no_longer_evaluated

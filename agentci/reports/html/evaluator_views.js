@@ -115,7 +115,7 @@ function compareView() {
   const classes = baseline.classes ?? [];
   const all = classes.reduce((sum, [, found]) => sum + found, 0);
   return [
-    make('div.head', title, make('code', baselineName()), make('span.why', changesText().map((each) => [each, ' ']))),
+    make('div.head', title, make('code', baselineName()), make('span.why', changesText())),
     make('div.card.lost', lostNotes(Infinity)),
     make('div.card.folds',
     rows.length ? make('details.fold', { open: isPrinted || !isNarrow.matches }, make('summary', 'Scores by evaluator: ', outcomesOf(columns)), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
@@ -169,7 +169,7 @@ function comparedRow(column) {
   ];
 }
 
-const COMPARED_FILTERS = ['worse', 'new', 'still', 'error', 'lost', 'better', 'fixed', 'all', 'answer', 'calls', 'tools', 'slow', 'costly', 'dearer', 'added'];
+const COMPARED_FILTERS = ['worse', ...Object.values(CLASSES).map(([key]) => key), 'better', 'all', 'answer', 'calls', 'tools', 'slow', 'costly', 'dearer'];
 // How many cases a list shows, by its address: kept on the way back from a case.
 const shownAmount = new Map();
 
@@ -203,7 +203,7 @@ function casesView() {
 
 function removedCasesView({ removed_cases: removed = [], more_removed_cases: more = 0 }) {
   if (!removed.length) return null;
-  return make('details.fold.remarks', { open: isPrinted || here.params.show === 'removed' }, make('summary', `${countOf(removed.length + more, 'case')} only in the baseline`), list(removed.map(([id, checks]) => [make('a', { href: caseHash({ name: id }) }, id), ` ${countOf(checks.length, 'check')}`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
+  return make('details.fold.remarks', { open: isPrinted || here.params.show === 'removed' }, make('summary', `${countOf(removed.length + more, 'case')} only in the baseline`), list(removed.map(([id, checks, words]) => [make('a', { href: caseHash({ name: id }) }, id), ` ${words}, ${countOf(checks.length, 'check')} that passed`])), more ? make('p.quiet', `\u2026 and ${count(more)} more`) : null);
 }
 
 /** "Latency 1.2 s \u2192 1.8 s", with the change in colour where it counts. */
@@ -304,7 +304,7 @@ function comparedCase(each, others = 0) {
       'header',
       dot(each.status),
       make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, make('b', each.id)),
-      each.states.map((state) => statePill(state, 'passed')),
+      statePill(each.state, 'passed'),
       toolPill(each),
       others > 0 && pill('note', `${count(others + 1)} cases`),
       make('span.sub', each.question === each.id ? '' : each.question),

@@ -40,7 +40,7 @@ function matrixView(params) {
   const selected = selectCases([...CASES], selection);
   const isReduced = isPrinted && selection.filter === 'all' && !selection.query;
   const found = isReduced ? selected.filter(needsLook) : selected;
-  const rows = groupCases(found, selection.group, STATE_LABELS, selection.evaluator, DATA.cause_names);
+  const rows = groupCases(found, selection.group, selection.evaluator, DATA.cause_names);
   const isCut = isNarrow.matches && !isPrinted && rows.length > MAX_NARROW_ROWS && !shownAmount.has(location.hash);
   const items = isCut ? rows.slice(0, MAX_NARROW_ROWS / 2) : rows;
   const isCase = (each) => !each.members;
@@ -76,8 +76,8 @@ function matrixView(params) {
   );
 }
 
-function needsLook({ status, states }) {
-  return status === 'failed' || status === 'errored' || states.some((state) => state === 'lost' || state === 'lower_score');
+function needsLook({ status, state }) {
+  return status === 'failed' || status === 'errored' || state === 'lost' || state === 'lower_score';
 }
 
 function emptyView({ query }) {
@@ -97,7 +97,7 @@ function controlsView(selection, path, filters) {
   const chips = filters
     .map((key) => [key, ...FILTERS[key]])
     .map(([key, label, test, status, limits]) => ({ key, label, status, limits, amount: own.filter(test).length }))
-    .filter(({ key, amount }) => (amount && !(HAS_BASELINE && key === 'failed')) || key === 'all' || key === selection.filter);
+    .filter(({ key, amount }) => (amount && !(HAS_BASELINE && (key === 'failed' || key === 'error'))) || key === 'all' || key === selection.filter);
   const groups = Object.entries(GROUPS).filter(
     ([key]) =>
       (key !== 'tag' || CASES.some(({ tags }) => tags.length)) &&
@@ -298,7 +298,6 @@ function caseRow(each, columns, index) {
         make(
           'div.line',
           HAS_BASELINE && statePill(each.state, each.status),
-          moreStates(each),
           each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
           toolPill(each),
           make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
@@ -320,12 +319,6 @@ function caseRow(each, columns, index) {
 function toolPill({ tools }) {
   const text = tools && `${tools.join(', ')} newly fails`;
   return text && make('span.pill.failed', { title: text }, text);
-}
-
-/** The states of a case beyond the first, as a number. */
-function moreStates({ states }) {
-  const names = states.slice(1).map((state) => STATE_LABELS[state]).join(', ');
-  return names && make('span.pill.note.plus', { title: names }, `+${states.length - 1}`, unseen(`: ${names}`));
 }
 
 function cell(each, column) {

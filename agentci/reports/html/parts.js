@@ -2,24 +2,8 @@
 
 const ICONS = { passed: '\u2713', failed: '\u2715', errored: '!', skipped: '\u2013' };
 const STATUS_WORDS = { passed: 'Passed', failed: 'Failed', errored: 'Error', skipped: 'Skipped', removed: 'Removed' };
-const STATE_LABELS = {
-  new_failure: 'New failure',
-  still_failing: 'Still failing',
-  error: 'Error',
-  lost: 'No longer evaluated',
-  lower_score: 'Lower score',
-  fixed: 'Fixed',
-  new_case: 'New case',
-};
-const STATE_COLOURS = {
-  new_failure: 'failed',
-  still_failing: 'failed',
-  error: 'errored',
-  lost: 'errored',
-  lower_score: 'note',
-  fixed: 'passed',
-  new_case: 'note',
-};
+// Of a check.
+const LOST = 'No longer evaluated';
 
 // In the order of bars and legends.
 const LISTED_STATUSES = ['passed', 'failed', 'errored', 'skipped'];
@@ -33,7 +17,8 @@ function pill(colour, text) {
 }
 
 function statePill(state, status) {
-  if (STATE_LABELS[state]) return pill(STATE_COLOURS[state], STATE_LABELS[state]);
+  const [, label, colour] = CLASSES[state] ?? [];
+  if (colour) return pill(colour, label);
   if (state || status === 'passed' || status === 'skipped') return null;
   return pill(status, STATUS_WORDS[status]);
 }

@@ -11,7 +11,7 @@ function verdictView() {
       ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,
     make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
-    HAS_BASELINE && make('p.why', changesText().map((each) => [each, ' '])),
+    make('p.why', changesText()),
     line,
     list(others, 'why'),
     folded.length < 2 ? list(folded, 'why') : make('details.fold', { open: isPrinted }, make('summary', dotted(folded.length > notes.length && countOf(folded.length - notes.length, 'regression'), notes.length && countOf(notes.length, 'note'))), list(folded, 'why')),
@@ -21,16 +21,17 @@ function verdictView() {
   );
 }
 
-/** What changed: of checks, whose numbers include advisory ones, and of cases, as the filters count them. */
+/** How the cases of both runs ended, by class; a number leads to the cases that it counts. */
 function changesText() {
-  const kinds = CASES.some(({ checks }) => checks.some(({ evaluator }) => !evaluator.required)) ? 'Required and advisory checks' : 'Checks';
-  const tools = [...new Set(CASES.flatMap((each) => each.tools ?? []))];
-  const names = tools.length > 5 ? [...tools.slice(0, 5), '\u2026'] : tools;
-  const cases = Object.entries({ new: 'with new failures', still: 'still failing', fixed: 'fixed', answer: 'with a changed answer', tools: `in which a tool newly fails (${names.join(', ')})` })
-    .map(([key, words]) => [key, words, CASES.filter(FILTERS[key][1]).length])
-    .filter(([, , amount]) => amount)
-    .map(([key, words, amount], index) => [index ? ', ' : 'Cases: ', make('a', { href: writeHash('/', { f: key }) }, `${count(amount)} ${words}`)]);
-  return [`${kinds} against the baseline: ${DATA.changes?.join(', ') ?? 'no change'}.`, cases.length ? [cases, '.'] : null];
+  if (!DATA.classes) return DATA.case_line;
+  return [
+    `Cases against ${baselineName()}: `,
+    DATA.classes.map(([state, amount, words, notes, isMissing], index) => [
+      index ? ', ' : '',
+      make('a', { href: isMissing ? REMOVED_CASES : writeHash('/', { f: CLASSES[state][0] }) }, `${count(amount)} ${words}`),
+      notes,
+    ]),
+  ];
 }
 
 /** One line for several regressions, the largest drop first, and the other reasons. */
@@ -171,7 +172,7 @@ function tilesView() {
         rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}${DATA.baseline?.rescored ? ' with these evaluators' : ''}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),
-      make('dd.legend', ...legendOf(totals), removed > 0 && make('span', make('i.errored'), `${count(removed)} removed`), advisory ? make('span', `${count(advisory)} advisory`) : null),
+      make('dd.legend', ...legendOf(totals), removed > 0 && make('span', make('i.errored'), `${count(removed)} no longer evaluated`), advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
     tile('Latency of a case, p50', milliseconds(valueOf(p50)), change('ms', p50, latency)),
     tile('Latency of a case, p95', milliseconds(valueOf(p95)), change('ms', p95, { ...latency, noise: DATA.noise[1] })),

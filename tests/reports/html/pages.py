@@ -104,7 +104,12 @@ def make_trend(**others: Any) -> EvaluatorComparison:
 
 def compared(report: Report, *trends: EvaluatorComparison, **others: Any) -> Report:
     """The report with a comparison with a baseline."""
-    found = Comparison(baseline="before/results.json", evaluators=trends, **others)
+    present = {each.case.id for each in report.results}
+    gone = (each.case for trend in trends for each in trend.no_longer_evaluated)
+    removed = tuple(dict.fromkeys(case for case in gone if case not in present))
+    found = Comparison(
+        baseline="before/results.json", evaluators=trends, removed_cases=removed, **others
+    )
     return replace(report, comparison=found)
 
 

@@ -24,7 +24,7 @@ from agentci.model.result import (
 )
 from agentci.model.trace import TokenTotals
 from agentci.model.values import Place, Problem, replace
-from agentci.reports.changed_checks import format_changed_checks
+from agentci.reports.case_counts import format_case_line
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.run_content import encode_content
@@ -150,7 +150,7 @@ class TestOverview:
         marked = page.texts(".change del, .change ins")[:2]
         assert [text.split("\n")[-1] for text in marked] == ['"Rome"', '"Paris"']
         assert [text.split("\n")[0] for text in page.texts(".rest .pill")] == [
-            "Error",
+            "Newly errored",
             "Still failing",
             "Fixed",
         ]
@@ -367,7 +367,7 @@ class TestOverview:
         report = compared(make_report(results), make_trend(outcome="pass", newly_failing=()))
         report = replace(report, contents=contents, baseline=baseline)
         report = limit_contents(report, "full")
-        assert "2 cases in which a tool newly fails (`pay`)" in text_of(CommentReport(), report)
+        assert "2 in which a tool newly fails (`pay`)" in text_of(CommentReport(), report)
         page = show(report)
         assert "2 in which a tool newly fails (pay)" in page.texts(".why")[0]
         assert "A tool newly fails 2" in page.texts(".chip")
@@ -580,21 +580,20 @@ class TestOverview:
 
     def test_changes_are_counted_as_in_the_comment(self, show: Show) -> None:
         report = conversation_report()
-        checks = ", ".join(format_changed_checks(report))
-        assert page_line(show(report)) == (
-            f"Checks against the baseline: {checks}. "
-            "Cases: 2 with new failures, 1 still failing, 1 fixed, 3 with a changed answer."
-        )
+        line = format_case_line(report, "cccccccccccc", bold="**")
+        page = show(report)
+        assert page_line(page) == line.replace("**", "")
+        assert line.replace("**", "`").count("`") == 2 * 2
+        for link in page.run(
+            "[...document.querySelectorAll('.verdict .why a')].map((each) => each.hash)"
+        ):
+            amount = page.run(f"document.querySelector('.verdict a[href=\"{link}\"]').textContent")
+            listed = show(report, link)
+            assert listed.texts(".search b")[0].split()[0] == amount.split()[0]
 
-    def test_advisory_checks_are_named_where_they_count(self, show: Show) -> None:
-        results = [
-            make_result("failed", 0.5, case="a"),
-            make_result("failed", 0.5, case="a", evaluator="tone", required=False),
-        ]
-        results = [replace(each, id=f"{number:016x}") for number, each in enumerate(results)]
-        before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
-        report = replace(compared(make_report(results), make_trend()), baseline=before)
-        assert page_line(show(report)).startswith("Required and advisory checks against")
+    def test_cases_without_a_baseline_are_counted_as_in_the_comment(self, show: Show) -> None:
+        page = show(mixed_report())
+        assert page_line(page) == format_case_line(mixed_report(), "") == "3 cases: 3 failed"
 
     def test_reasons_of_the_gate_are_in_view_and_notes_of_the_comparison_are_there(
         self, show: Show
@@ -611,7 +610,7 @@ class TestOverview:
             page = show(replace(report, decision=decision), width=width)
             shown = "\n".join(page.texts(".verdict"))
             assert [each for each in reasons if each not in shown] == []
-            assert "Checks against the baseline" in shown
+            assert "Cases against" in shown
             assert page.texts(".verdict summary") == []
             assert "the run has another model" in shown
             assert "inconclusive" not in shown
@@ -641,7 +640,7 @@ class TestOverview:
         page.run("document.querySelector('.verdict summary').click()")
         assert [each for each in page.texts(".verdict li") if "p < 0.001" in each]
 
-    def test_removed_cases_are_one_row_that_leads_to_their_names(self, show: Show) -> None:
+    def test_number_of_removed_cases_leads_to_their_names(self, show: Show) -> None:
         """Their evaluators are not removed: other cases have them."""
         trends = [
             make_trend(
@@ -654,22 +653,25 @@ class TestOverview:
             for name in ("response_quality", "tone")
         ]
         page = show(compared(conversation_report(), *trends))
-        [note] = page.texts(".verdict .note")
-        assert " ".join(note.split()) == (
-            "No longer evaluated 2 cases removed with 4 checks that passed"
+        assert page.texts(".verdict .note") == []
+        assert "2 removed" in page_line(page)
+        page.run(
+            "[...document.querySelectorAll('.verdict .why a')]"
+            ".find((each) => each.textContent === '2 removed').click()"
         )
-        page.run("document.querySelector('.verdict .note a').click()")
         page.wait("document.querySelector('.remarks') !== null")
-        assert page.texts(".remarks li") == ["by_bus 2 checks", "by_sledge 2 checks"]
+        assert page.texts(".remarks li") == [
+            f"{case} removed, 2 checks that passed" for case in ("by_bus", "by_sledge")
+        ]
         page.run("document.querySelector('.remarks li a').click()")
         page.wait("document.querySelector('.checks') !== null")
-        assert page.texts("h1") == ["by_bus Removed"]
+        assert page.texts("h1") == ["by_bus removed"]
         assert page.texts(".check code") == ["response_quality", "tone"]
         assert page.texts(".check .small .num") == ["baseline 1", "baseline 1"]
 
     def test_numbers_of_still_failing_cases_lead_to_as_many(self, show: Show) -> None:
         page = show(still_failing_report())
-        assert page.texts(".verdict .why a") == ["1 with new failures", "3 still failing"]
+        assert page.texts(".verdict .why a") == ["1 newly failing", "3 still failing"]
         assert page.texts("[data-filter=still]") == ["Still failing 3"]
         [row] = page.texts(".rest a")
         assert row.split("\n")[:2] == ["Still failing", "still +2"]
@@ -691,7 +693,7 @@ class TestOverview:
             "No longer evaluated response_quality 1 \u2192 skipped (1 check): no flights; "
             "1 case with a changed answer"
         )
-        assert page.texts("[data-filter=lost]") == ["No longer evaluated 1"]
+        assert page.texts("[data-filter=lost]") == ["No longer fully evaluated 1"]
         assert page.texts(".cell.lost") == ["response_quality: Skipped\nskip\nwas 1"]
         page.run("document.querySelector('.verdict .note a').click()")
         page.wait("location.hash === '#/compare?f=lost&e=response_quality'")
@@ -699,7 +701,7 @@ class TestOverview:
         assert page.texts(".scores li") == ["! response_quality 1 \u2192 skipped"]
         page.run("document.querySelector('.beside a').click()")
         page.wait("location.hash === '#/case/by_plane?with=base'")
-        assert page.texts(".head .pill")[0] == "No longer evaluated"
+        assert page.texts(".head .pill")[0] == "No longer fully evaluated"
         assert page.texts(".check h3 code")[0] == "response_quality"
         assert page.texts(".check h3 .pill") == ["No longer evaluated"]
 
@@ -715,10 +717,10 @@ class TestOverview:
             "getComputedStyle(document.querySelector('.verdict')).borderLeftColor =="
             " getComputedStyle(document.querySelector('.legend i.errored')).backgroundColor"
         )
-        assert "2 removed" in page.texts(".tile .legend")[0]
+        assert "2 no longer evaluated" in page.texts(".tile .legend")[0]
         assert page.texts(".matrix thead .pill") == ["removed"]
         assert page.texts(".cell.removed") == ["grounded: Removed\nremoved"] * 2
-        assert page.texts("[data-filter=lost]") == ["No longer evaluated 2"]
+        assert page.texts("[data-filter=lost]") == ["No longer fully evaluated 2"]
         page.run("document.querySelector('.cell.removed').click()")
         page.wait("document.querySelector('.check') !== null")
         assert page.texts(".check")[0].split("\n")[1:3] == ["grounded", "No longer evaluated"]
@@ -831,11 +833,11 @@ class TestOverview:
         )
         assert beyond <= 0
 
-    def test_cases_are_grouped_by_each_of_their_changes(self, show: Show) -> None:
+    def test_cases_are_grouped_by_their_class(self, show: Show) -> None:
         page = show(conversation_report(tone_before=1.0), "#/?group=state")
         groups = [" ".join(each.split()) for each in page.texts("tr.group th")]
-        assert "New failure 2 cases \u00b7 2 failed" in groups
-        assert "Lower score 6 cases \u00b7 3 failed" in groups
+        assert "Newly failing 2 cases \u00b7 2 failed" in groups
+        assert "Still failing 1 case \u00b7 1 failed" in groups
 
     def test_notes_are_not_called_reasons(self, show: Show) -> None:
         report = conversation_report()
@@ -924,16 +926,25 @@ class TestOverview:
         assert "The tool failed" in page.texts(".call .mark")[0]
 
     def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
-        page = show(conversation_report(tone_before=1.0))
-        assert "Lower score\non_foot +5\ntone requires score >= 0.7\n1 \u2192 0.9" in page.texts(
+        report = conversation_report(tone_before=1.0)
+        before = report.comparison
+        assert before is not None
+        fell = (make_change("unchanged", 1.0, 0.9, "passed"),)
+        tone = make_trend(evaluator="tone", newly_failing=(), lower_score=fell)
+        comparison = replace(before, evaluators=(*before.evaluators, tone))
+        page = show(replace(report, comparison=comparison))
+        assert page_line(page).endswith("1 passed in both (1 with a lower score)")
+        assert "Lower score\nunchanged\ntone requires score >= 0.7\n1 \u2192 0.9" in page.texts(
             ".rest a"
         )
         page.run(
             "[...document.querySelectorAll('.rest a')]"
             ".find((each) => each.innerText.startsWith('Lower')).click()"
         )
-        page.wait("location.hash === '#/?f=lower'")
-        assert len(_rows(page)) == 6
+        page.wait("location.hash.startsWith('#/case/unchanged')")
+        page.run("location.hash = '#/?f=lower'")
+        page.wait("document.querySelector('.matrix') !== null")
+        assert len(_rows(page)) == 1
 
     def test_cases_are_filtered_by_evaluator(self, show: Show) -> None:
         page = show(conversation_report())
@@ -1029,7 +1040,7 @@ class TestOverview:
         cut = page.run("""[...document.querySelectorAll('.case')].filter((box) => {
           const name = box.querySelector('a'), line = box.querySelector('.line');
           name.textContent = 'warranty_drill_two';
-          for (const text of ['No longer evaluated', 'Answer changed']) {
+          for (const text of ['No longer fully evaluated', 'Answer changed']) {
             const label = document.createElement('span');
             label.className = 'pill';
             label.textContent = text;
@@ -1400,8 +1411,8 @@ class TestCase:
         marks = show(report, "#/case/c?with=base").texts(".call .mark")
         assert "! The tool failed" in " ".join(marks)
         assert ("unlike in the baseline" in " ".join(marks)) == is_newly
-        assert ("tool newly fails" in text_of(CommentReport(), report)) == is_newly
-        assert ("tool newly fails" in show(report).texts(".verdict")[0]) == is_newly
+        assert (name_causes(report) == {0: "pay failed: timed out"}) == is_newly
+        assert bool(show(report).texts("[data-filter=tools]")) == is_newly
 
     def test_result_that_is_the_same_is_not_repeated(self, show: Show) -> None:
         page = show(failing_tool_report({"error": "timed out"}), "#/case/by_air?with=base")
@@ -1640,7 +1651,7 @@ class TestCase:
     def test_way_back_is_named_after_the_list(self, show: Show) -> None:
         page = show(conversation_report(), "#/?f=new")
         for address, name in (
-            ("#/?f=new", "New failures"),
+            ("#/?f=new", "Newly failing"),
             ("#/?q=rome", "Selected cases"),
             ("#/", "All cases"),
             ("#/compare", "Comparison"),
@@ -1802,11 +1813,7 @@ class TestOtherViews:
     def test_ids_in_the_comparison_are_not_broken(self, show: Show, width: int) -> None:
         """Amounts that have no room beside them are below them."""
         page = show(_failing_invoices("get_invoice"), "#/compare", width=width)
-        assert page.texts(".beside .pill")[:3] == [
-            "New failure",
-            "Error",
-            "get_invoice newly fails",
-        ]
+        assert page.texts(".beside .pill")[:2] == ["Newly failing", "get_invoice newly fails"]
         page.run("document.querySelector('.beside .btn').click()")
         heights = page.run(
             "[...document.querySelectorAll('.beside > header > a')]"
@@ -1828,7 +1835,7 @@ class TestOtherViews:
         assert page.texts(".beside header b:first-child")[:2] == ["to_rome", "out_of_order"]
         first = [" ".join(each.split()) for each in page.texts(".beside:first-child > *")]
         head, scores, call, question, *_ = first
-        assert "New failure" in head
+        assert "Newly failing" in head
         assert "Latency 1.2 s \u2192 9.0 s up \u25b2 7.8 s" in head
         assert "Input + output tokens 930" in head
         assert scores == "\u2715 response_quality 1 \u2192 0.25 down \u25bc 0.75"
@@ -1863,7 +1870,7 @@ class TestOtherViews:
     def test_compared_cases_are_grouped_by_cause(self, show: Show) -> None:
         """Each regression is in one group, the most serious first, and their sizes add up."""
         page = show(self._refunds((2, 12, 3)), "#/compare")
-        assert "17 with new failures" in page.texts(".why")[0]
+        assert "17 newly failing" in page.texts(".why")[0]
         assert page.texts(".hint") == ["17 cases in 3 groups by cause, the most serious first"]
         sizes = [each for each in page.texts(".beside .pill") if each.endswith(" cases")]
         assert sizes == ["12 cases", "3 cases", "2 cases"]
@@ -1883,7 +1890,7 @@ class TestOtherViews:
             if old is not None:
                 before[results[-1].id] = BaselineCheck(status="passed", score=old)
         page = show(replace(compared(make_report(results)), baseline=before), "#/compare")
-        assert page.texts(".beside .pill") == ["New failure", "Lower score", "2 cases"]
+        assert page.texts(".beside .pill") == ["Newly failing", "2 cases"]
         assert len(page.texts(".beside .scores li")) == 2
         assert page.texts(".members a") == ["c1"]
 
@@ -1900,8 +1907,12 @@ class TestOtherViews:
             case = replace(result.case, content=content)
             results.append(replace(result, id=f"{number:016x}", case=case))
             before[results[-1].id] = BaselineCheck(status="passed", score=1.0, content=old)
+        lower = tuple(make_change(f"c{number}", 1.0, 0.8, "passed") for number in range(3))
         report = replace(
-            compared(make_report(results), make_trend(outcome="pass", newly_failing=())),
+            compared(
+                make_report(results),
+                make_trend(evaluator="tone", newly_failing=(), lower_score=lower),
+            ),
             contents=StoredContents(chunks=chunks, redact=lambda content: content),
             baseline=before,
         )
@@ -1943,15 +1954,15 @@ class TestOtherViews:
         page = show(conversation_report(tone_before=0.8), "#/compare")
         chips = dict(each.rsplit(" ", 1) for each in page.texts(".chip"))
         assert chips == {
-            "All cases": "7", "Worse": "3", "Better": "6", "Errors": "1",
-            "New failures": "2", "Still failing": "1", "Fixed": "1",
-            "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New cases": "1",
+            "All cases": "7", "Worse": "3", "Better": "6", "Newly errored": "1",
+            "Newly failing": "2", "Still failing": "1", "Fixed": "1", "Passed in both": "1",
+            "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New": "1",
         }  # fmt: skip
         assert page.texts(".chip[aria-pressed=true]") == ["Worse 3"]
         assert "25% and 50 ms" in page.run("document.querySelector('[data-filter=slow]').title")
         for key, names in (
             ("worse", ["to_rome", "out_of_order"]),
-            ("error", ["out_of_order"]),
+            ("newly_errored", ["out_of_order"]),
             ("calls", ["to_rome", "on_foot"]),
             ("answer", ["to_rome", "on_foot"]),
         ):
@@ -2051,8 +2062,8 @@ class TestOtherViews:
         same = [each for each in report.results if each.case.id == "unchanged"]
         trend = make_trend(newly_failing=())
         page = show(compared(replace(report, results=tuple(same)), trend), "#/compare")
-        assert page.texts(".head .why") == ["Checks against the baseline: no change."]
-        assert page.texts(".chip") == ["All cases 1"]
+        assert page.texts(".head .why") == ["Cases against before/results.json: 1 passed in both"]
+        assert page.texts(".chip") == ["Passed in both 1", "All cases 1"]
         assert "same answer and calls" in page.texts(".beside")[0]
 
     def test_compared_evaluator_links_to_its_cases_and_means_are_distinct(self, show: Show) -> None:
@@ -2112,7 +2123,7 @@ class TestOtherViews:
         page = show(compared(conversation_report(), trend), "#/compare")
         assert page.texts(".remarks summary") == ["1 case only in the baseline"]
         page.run("document.querySelector('.remarks summary').click()")
-        assert page.texts(".remarks li") == ["by_bus 1 check"]
+        assert page.texts(".remarks li") == ["by_bus removed, 1 check that passed"]
 
     def test_messages_list_problems_and_policy(self, show: Show) -> None:
         change = PolicyChange(

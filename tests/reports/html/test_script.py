@@ -15,6 +15,7 @@ import pytest
 from agentci.model.gate import CheckClasses
 from agentci.model.result import Status
 from agentci.reports import tool_calls
+from agentci.reports.case_states import CASE_CLASSES
 from agentci.reports.comment import CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.job_summary import SummaryReport
@@ -209,20 +210,21 @@ def test_checks_are_joined_by_column() -> None:
     ("group", "headings"),
     [
         ("tag", ["Refunds", "no tag"]),
-        ("state", ["New", "error", "Failing", "fixed", "new_case", "Unchanged"]),
+        (
+            "state",
+            ["Newly failing", "Newly errored", "Still failing", "Fixed", "New", "Passed in both"],
+        ),
         ("cause", ["tone: too rude", "tone: exit code 3", "No failed check"]),
         ("config", ["a.yaml"]),
         ("none", []),
     ],
 )
 def test_cases_are_grouped(group: str, headings: list[str]) -> None:
-    names = ("error", "fixed", "new_case")
-    labels = {"new_failure": "New", "still_failing": "Failing", **{each: each for each in names}}
     expression = (
-        "groupCases(joinCases(given.data).cases, given.group, given.labels)"
+        "groupCases(joinCases(given.data).cases, given.group)"
         ".filter((each) => each.members).map((each) => each.heading)"
     )
-    found = _evaluate(expression, {"data": DATA, "group": group, "labels": labels})
+    found = _evaluate(expression, {"data": DATA, "group": group})
     assert found == headings
 
 
@@ -232,7 +234,7 @@ def test_heading_of_a_cause_has_the_numbers_of_its_cases_only() -> None:
         for each in ("9.5", "5", "1,200")
     ]
     expression = (
-        "groupCases(joinCases(given.data).cases.slice(0, given.shown), 'cause', {}, given.name)"
+        "groupCases(joinCases(given.data).cases.slice(0, given.shown), 'cause', given.name)"
         ".filter((each) => each.members).map((each) => each.heading)"
     )
     for evaluator in ("", "tone"):
@@ -240,7 +242,7 @@ def test_heading_of_a_cause_has_the_numbers_of_its_cases_only() -> None:
         for shown, numbers in ((1, "9.5"), (2, "5 to 9.5"), (3, "5 to 1,200")):
             headings = _evaluate(expression, {**given, "shown": shown})
             assert headings == [f"tone: exit code {numbers}"]
-    names = "groupCases(joinCases(given.data).cases, 'cause', {}, '', {0: 'tone: missing f'})"
+    names = "groupCases(joinCases(given.data).cases, 'cause', '', {0: 'tone: missing f'})"
     found = _evaluate(f"{names}.map((each) => each.heading)", {"data": {**DATA, "cases": cases}})
     assert found[0] == "tone: missing f"
 
@@ -272,7 +274,7 @@ def test_numbers_of_an_evaluator_are_the_same_in_all_reports() -> None:
     assert f"| 2 of 3 (1 error, 1 skipped) | 0.7 ({change}) |" in comment
     zeros = "errored checks that passed in the baseline count as 0"
     assert comment.count(f"In the compared mean scores, {zeros}.") == 1
-    assert "mean score 0.7 without the errors" in comment
+    assert "mean score 0.7 without the errors" in summary
     assert "| 5 | 2 | 1 | 1 | 1 | 67% | 0.7 |" in summary
     terminal = render_console(report, quiet=False, verbose=False, colour=False)
     assert re.search(r"response_quality +5 +2 +1 +1 +1 +0\.7 ", terminal)
@@ -295,12 +297,7 @@ def test_numbers_of_what_was_removed_are_the_same_in_all_reports() -> None:
     ]
     report = compared(make_report(results), *trends)
     data = data_of(report)
-    assert data["changes"] == ["4 no longer evaluated (removed)"]
-    assert (data["lost"]["cases"], data["lost"]["case_checks"], data["lost"]["required"]) == (
-        1,
-        2,
-        2,
-    )
+    assert (data["lost"]["case_checks"], data["lost"]["required"]) == (2, 2)
     assert [each["checks"] for each in data["lost"]["checks"]] == ["2 more checks"]
     comment, summary = (text_of(each, report) for each in (CommentReport(), SummaryReport()))
     terminal = render_console(report, quiet=False, verbose=False, colour=False)
@@ -318,7 +315,7 @@ def test_number_of_still_failing_cases_is_the_same_in_all_reports() -> None:
     filtered = "joinCases(given).cases.filter(FILTERS.still[1]).length"
     assert _evaluate(filtered, data) == 3
     assert [size for _, size in data["known"]] == [3]
-    assert data["changes"] == ["1 newly failing", "4 still failing"]
+    assert [each[:2] for each in data["classes"]] == [["new_failure", 1], ["still_failing", 3]]
     comment = text_of(CommentReport(), report)
     terminal = render_console(report, quiet=False, verbose=False, colour=False)
     for text in (comment, terminal):
@@ -347,45 +344,28 @@ def test_amounts_are_filtered_from_where_they_have_a_colour(
 
 
 def test_order_of_groups_is_not_that_of_cases() -> None:
-    expression = (
-        "groupCases(selectCases(joinCases(given.data).cases, given.wanted), 'state', {})"
-        ".map((each) => each.heading ?? each.name)"
-    )
-    wanted = {**ALL, "sort": "name", "filter": "failed"}
-    cases = [{**each, "state": None} for each in DATA["cases"]]
-    found = _evaluate(expression, {"data": {**DATA, "cases": cases}, "wanted": wanted})
-    assert found == ["Failed", "case 9", "lamp"]
     by_score = _evaluate(
-        "groupCases(selectCases(joinCases(given.data).cases, given.wanted), 'state', given.labels)"
+        "groupCases(selectCases(joinCases(given.data).cases, given.wanted), 'state')"
         ".map((each) => each.heading ?? each.name)",
-        {
-            "data": DATA,
-            "wanted": {**ALL, "sort": "e0"},
-            "labels": {
-                "new_failure": "New",
-                "error": "Error",
-                "still_failing": "Still",
-            },
-        },
+        {"data": DATA, "wanted": {**ALL, "sort": "e0"}},
     )
-    assert by_score[:6] == ["New", "case 9", "Error", "Kettle", "Still", "lamp"]
+    assert by_score[:6] == [
+        *("Newly failing", "case 9", "Newly errored", "Kettle", "Still failing", "lamp")
+    ]
 
 
-def test_lower_score_that_passes_is_a_state() -> None:
+def test_cases_with_a_lower_score_also_passed_in_both() -> None:
     cases = [
-        {"id": each, "state": "same", "checks": [_check("passed", score, before=["passed", 0.9])]}
-        for each, score in (("fell", 0.85), ("noise", 0.86), ("rose", 1.0))
+        {"id": each, "state": state, "checks": [_check("passed", 0.8, before=["passed", 0.9])]}
+        for each, state in (("fell", "lower_score"), ("same", "same"))
     ]
-    given = {**DATA, "cases": cases}
-    assert _evaluate("joinCases(given).cases.map(({state}) => state)", given) == [
-        "lower_score",
-        "same",
-        "same",
-    ]
+    found = "selectCases(joinCases(given.data).cases, given.wanted).map(({name}) => name)"
+    for name, ids in (("same", ["fell", "same"]), ("lower", ["fell"])):
+        given = {"data": {**DATA, "cases": cases}, "wanted": {**ALL, "filter": name}}
+        assert _evaluate(found, given) == ids
 
 
-def test_case_has_every_state_of_its_checks() -> None:
-    """A case with a new failure may also have lost a check and have a lower score."""
+def test_case_of_one_evaluator_has_the_class_of_its_checks() -> None:
     case = {
         "id": "kettle",
         "state": "new_failure",
@@ -395,66 +375,31 @@ def test_case_has_every_state_of_its_checks() -> None:
         ],
         "removed": [["grounded", 1.0]],
     }
-    given = {"data": {**DATA, "cases": [case]}, "wanted": ALL}
-    assert _evaluate("joinCases(given.data).cases[0].states", given) == [
-        "new_failure", "lost", "lower_score"
-    ]  # fmt: skip
-    for name in ("new", "lost", "lower", "worse"):
-        found = _evaluate(
-            "selectCases(joinCases(given.data).cases, { ...given.wanted, filter: given.name })",
-            {**given, "name": name},
-        )
-        assert len(found) == 1, name
-    own = "withOnly(joinCases(given.data).cases[0], given.name)?.states"
-    for name, states in (
-        ("tone", ["new_failure"]),
-        ("price", ["lower_score"]),
-        ("grounded", ["lost"]),
-    ):
-        assert _evaluate(own, {**given, "name": name}) == states
+    given = {"data": {**DATA, "cases": [case]}}
+    own = "withOnly(joinCases(given.data).cases[0], given.name)?.state"
+    for name, state in (("tone", "new_failure"), ("price", "lower_score"), ("grounded", "lost")):
+        assert _evaluate(own, {**given, "name": name}) == state
     assert _evaluate("joinCases(given.data).columns.map(({ name }) => name)", given) == [
-        "tone", "price", "grounded"
-    ]  # fmt: skip
-
-
-def test_check_that_fails_only_with_new_evaluators_is_one_new_failure() -> None:
-    """It passed when the baseline was made, and fails there now."""
-    checks = [_check("failed", 0.2, before=["failed", 0.2])]
-    case = {"id": "kettle", "state": "new_failure", "checks": checks}
-    given = {**DATA, "cases": [case]}
-    assert _evaluate("joinCases(given).cases[0].states", given) == ["new_failure"]
-
-
-@pytest.mark.parametrize(
-    ("status", "states"),
-    [
-        ("failed", ["new_failure", "new_case"]),
-        ("errored", ["error", "new_case"]),
-        ("passed", ["new_case"]),
-    ],
-)
-def test_case_that_the_baseline_lacks_is_new_whatever_its_status(
-    status: str, states: list[str]
-) -> None:
-    state = "new_case" if status == "passed" else states[0]
-    case = {"id": "kettle", "state": state, "checks": [_check(status, None)]}
-    given = {"data": {**DATA, "cases": [case]}, "wanted": ALL}
-    joined = "joinCases(given.data).cases[0]"
-    assert _evaluate(f"{joined}.states", given) == states
-    assert _evaluate(f"withOnly({joined}, 'tone').states", given) == states
-
-
-def test_case_of_the_baseline_with_a_new_evaluator_is_not_new() -> None:
-    checks = [_check("failed", 0.2), _check("passed", 1.0, 1, before=["passed", 1.0])]
-    case = {"id": "kettle", "state": "new_failure", "checks": checks}
-    assert _evaluate("joinCases(given).cases[0].states", {**DATA, "cases": [case]}) == [
-        "new_failure"
+        *("tone", "price", "grounded")
     ]
 
 
-def test_check_with_an_error_is_not_also_no_longer_evaluated() -> None:
-    kettle = "joinCases(given.data).cases[2].states"
-    assert _evaluate(kettle, {"data": DATA}) == ["error", "lower_score"]
+@pytest.mark.parametrize(
+    ("status", "state"), [("failed", "new_failure"), ("errored", "error"), ("passed", "new_case")]
+)
+def test_check_of_a_case_that_the_baseline_lacks_is_new(status: str, state: str) -> None:
+    case = {"id": "kettle", "state": state, "checks": [_check(status, None)]}
+    given = {"data": {**DATA, "cases": [case]}}
+    assert _evaluate("withOnly(joinCases(given.data).cases[0], 'tone').state", given) == state
+
+
+def test_classes_have_the_words_of_all_reports() -> None:
+    labels = _evaluate("Object.entries(CLASSES).map(([state, [, label]]) => [state, label])")
+    words = {state: label.lower() for state, label in labels if state != "lower_score"}
+    assert words == {
+        state: each.words for state, each in CASE_CLASSES.items() if state != "removed"
+    }
+    assert list(words) == [state for state in CASE_CLASSES if state != "removed"]
 
 
 def test_cases_are_sorted_by_increase_and_gain() -> None:
