@@ -229,6 +229,12 @@ document.body.prepend(
   help,
 );
 addEventListener('hashchange', show);
+// Text that is cut where it has no room is its own title.
+addEventListener('pointerover', ({ target }) => {
+  const { textOverflow, webkitLineClamp } = getComputedStyle(target);
+  const isCut = textOverflow === 'ellipsis' ? target.scrollWidth > target.clientWidth : webkitLineClamp !== 'none' && target.scrollHeight > target.clientHeight;
+  if (isCut && !target.closest('[title]')) target.title = target.innerText;
+});
 addEventListener('keydown', press);
 addEventListener('scroll', () => {
   if (isList() || here.view === 'compare') show.listTop = scrollY;

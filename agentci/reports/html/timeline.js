@@ -148,7 +148,7 @@ function spanRow({ now, then, tokens, before_tokens: old, error, isNew, isGone, 
   const sum = (each) => each && each.input + each.output;
   const times = [now, then].map((found, at) => found && `${at ? 'baseline ' : ''}${milliseconds(found[0])} to ${milliseconds(endOf(found))}`);
   const row = [
-    make('span.name', { class: span.kind === 'tool' ? 'mono' : '', title: label, style: { 'padding-left': `${0.8 * depth}rem` } }, isGone ? make('del', label) : isNew ? make('ins', label) : label, error && make('b.worse', ' failed')),
+    make('span.name', { class: span.kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, isGone ? make('del', label) : isNew ? make('ins', label) : label, error && make('b.worse', ' failed')),
     make('span.track', { 'aria-hidden': 'true', title: times.filter(Boolean).join('; ') }, bar(now, `${span.kind}${error ? ' error' : ''}`, error && '\u2715'), bar(then, 'ghost')),
     make(
       'span.amounts',

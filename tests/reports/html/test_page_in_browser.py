@@ -1146,6 +1146,20 @@ def _bars(page: Browser, selector: str) -> list[list[str]]:
     return found
 
 
+# Elements whose text does not fit, and that neither end with an ellipsis nor can be scrolled, or
+# that have no title when the pointer is over them.
+CUT_TEXTS = """[...document.querySelectorAll('main *')].filter((each) => {
+    const { overflowX, textOverflow, webkitLineClamp, display } = getComputedStyle(each);
+    if (each.closest('.unseen, .histogram, .meter') || display === 'inline') return false;
+    const isWide = each.clientWidth > 0 && each.scrollWidth > each.clientWidth + 1;
+    const isLong = webkitLineClamp !== 'none' && each.scrollHeight > each.clientHeight;
+    if (!isWide && !isLong) return false;
+    if (isWide && textOverflow !== 'ellipsis') return !['auto', 'scroll'].includes(overflowX);
+    each.dispatchEvent(new PointerEvent('pointerover', { bubbles: true }));
+    return !each.closest('[title]');
+}).map((each) => `${each.className}: ${each.innerText}`)"""
+
+
 def _choose(page: Browser, key: str, value: str) -> None:
     page.run(
         f"(() => {{ const list = document.getElementById('choose-{key}');"
@@ -2298,6 +2312,15 @@ class TestEveryView:
     def test_page_fits_phone_width(self, show: Show, fragment: str, width: int) -> None:
         page = show(conversation_report(), fragment, width=width, height=700)
         assert page.run("document.documentElement.scrollWidth") <= width
+
+    @pytest.mark.parametrize("width", [390, 1280])
+    def test_text_that_is_cut_ends_with_an_ellipsis_and_has_a_title(
+        self, show: Show, fragment: str, width: int
+    ) -> None:
+        view = fragment.replace("to_rome", "invoice_4708")
+        page = show(_failing_invoices("get_invoice_" * 8), view, width=width)
+        _unfold(page)
+        assert page.run(CUT_TEXTS) == []
 
     @pytest.mark.skipif(not AXE.is_file(), reason="npm could not install axe-core")
     @pytest.mark.parametrize(
