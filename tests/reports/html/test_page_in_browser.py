@@ -27,6 +27,7 @@ from agentci.model.values import Place, Problem, replace
 from agentci.reports.case_counts import format_case_line
 from agentci.reports.comment import CommentReport
 from agentci.reports.contents import StoredContents, limit_contents
+from agentci.reports.failures import name_causes
 from agentci.reports.run_content import encode_content
 from agentci.reports.sections import make_case_url
 from tests.helpers.browser import FIREFOX, PROGRAM, Browser, browser, firefox
