@@ -243,6 +243,56 @@ def test_turn_without_content_is_errored(folder: Path) -> None:
     assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in result["reason"]
 
 
+def test_run_without_content_is_an_error_of_its_eval_case(folder: Path) -> None:
+    """It is neither a new case, nor is its eval case without a recorded run."""
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "m",
+        "gen_ai.conversation.id": "kettle",
+    }
+    spans = [
+        {"traceId": "1" * 32, "spanId": "1" * 16, "name": "chat", "attributes": own}
+        for own in (
+            attributes,
+            attributes
+            | {
+                "gen_ai.input.messages": [
+                    {"role": "user", "parts": [{"type": "text", "content": "Where is it?"}]}
+                ],
+                "gen_ai.output.messages": [
+                    {"role": "assistant", "parts": [{"type": "text", "content": "Here."}]}
+                ],
+            },
+        )
+    ]
+    eval_case = {
+        "eval_id": "kettle",
+        "conversation": [
+            {
+                "user_content": {"parts": [{"text": "Where is it?"}]},
+                "final_response": {"parts": [{"text": "Here."}]},
+            }
+        ],
+    }
+    config = """
+eval_set: set.json
+group_by: conversation
+evaluators: [{name: response_match_score, type: builtin, threshold: 1}]
+"""
+    sets = {"set.json": json.dumps({"eval_set_id": "s", "eval_cases": [eval_case]})}
+    _write_files(folder, {"bare.json": json.dumps(spans[:1]), "whole.json": json.dumps(spans[1:])})
+    _write_files(folder, {**sets, "agentci.yaml": config})
+    command = ["run", "agentci.yaml"]
+    before = run_agentci([*command, "--traces", "whole.json", "--output-dir", "old"], cwd=folder)
+    assert before.code == 0
+    ran = run_agentci([*command, "--traces", "bare.json", "--baseline", "old"], cwd=folder)
+    assert ran.code == 3
+    [case] = ran.results["cases"]
+    assert (case["id"], case["eval_case"], case["state"]) == ("kettle", "kettle", "error")
+    assert ran.results["gates"][0]["uncovered"] == []
+    assert "Cases against old: 1 newly errored\n" in ran.out
+
+
 def test_all_checks_skipped_fails_gate(folder: Path) -> None:
     _write_files(
         folder, {"other.json": otlp("Who are you?", trace=2), "more.json": otlp("Why?", trace=3)}

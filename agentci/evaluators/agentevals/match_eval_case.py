@@ -86,7 +86,8 @@ class EvalCaseMatcher:
             trace = _check_input(trace, found)
         if self._index is not None and self._index.is_matched_by_order(found):
             trace = _warn(trace, MATCHED_BY_ORDER)
-        if self._index is not None and self._index.is_matched_alone(found, trace):
+        is_silent = _has_no_content(trace)
+        if self._index is not None and not is_silent and self._index.is_matched_alone(found, trace):
             trace = _warn(trace, MATCHED_ALONE)
         # The error of a run that cannot be evaluated says why.
         if not trace.not_captured:
@@ -304,7 +305,8 @@ def has_multi_turn_case(eval_set: EvalSet | None) -> bool:
 class EvalCaseIndex:
     """The eval cases of one set, by id and by the user's first message.
 
-    If there is one trace and one usable eval case, they match whatever the user asked.
+    A run without content, which is an error of its case, only matches by the id of its session. If
+    there is one trace and one usable eval case, they match whatever the user asked.
     """
 
     def __init__(self, eval_cases: Iterable[EvalCase], *, has_one_trace: bool) -> None:
@@ -330,7 +332,9 @@ class EvalCaseIndex:
 
     def is_matched_alone(self, eval_case: EvalCase, trace: Trace) -> bool:
         """Whether a run that asks something else has an eval case because there is no other."""
-        if trace.eval_case_id is not None or not trace.turns[0].user_text_recorded:
+        if trace.eval_case_id is not None or not (
+            trace.turns and trace.turns[0].user_text_recorded
+        ):
             return False
         asked, expected = trace.turns[0].user_text, eval_case.turns[0].user_text
         return _normalize_text(asked) != _normalize_text(expected)
@@ -362,6 +366,8 @@ class EvalCaseIndex:
             return self._by_id.get(
                 trace.eval_case_id, f"{_MISSING_CASE}{trace.eval_case_id}{_NOT_FOUND}"
             )
+        if _has_no_content(trace) and trace.key in self._by_id:
+            return self._by_id[trace.key]
         if not trace.turns:
             return NO_TURNS
         if not trace.turns[0].user_text_recorded:
@@ -392,6 +398,12 @@ class EvalCaseIndex:
             or next(self._ordered.get(dialogue, iter(())), None)
             or AMBIGUOUS
         )
+
+
+def _has_no_content(trace: Trace) -> bool:
+    """Return whether a run has no message to match, and cannot be evaluated."""
+    is_silent = not any(turn.user_text or turn.final_text for turn in trace.turns)
+    return is_silent and (bool(trace.not_captured) or not trace.turns)
 
 
 _Dialogue: TypeAlias = tuple[str, ...]

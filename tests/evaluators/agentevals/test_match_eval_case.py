@@ -70,6 +70,22 @@ def test_later_turns_that_ask_something_else_have_a_warning() -> None:
     assert not case.trace.warnings
 
 
+@pytest.mark.parametrize("asked", [(), ("",)])
+def test_run_without_content_matches_by_the_id_of_its_session(asked: tuple[str, ...]) -> None:
+    """No message is left to match; the run is an error of its case."""
+    trace = replace(a_trace(*asked, key="b"), not_captured="not captured")
+    cases = [an_eval_case("a", "Hi"), an_eval_case("b", "And in Oslo?")]
+    [case], left = choose([trace], a_set(*cases))
+    assert (case.id, case.expected, left) == ("b", cases[1], ["a"])
+    assert not case.trace.warnings
+    for other in (
+        replace(trace, key="c"),
+        replace(trace, not_captured="", turns=_turns([""])),
+        replace(trace, turns=_turns(["Bye"])),
+    ):
+        assert chosen(other, *cases) not in {"a", "b"}
+
+
 @pytest.mark.parametrize(
     ("run", "asked", "warned"),
     [
