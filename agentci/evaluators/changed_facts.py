@@ -68,6 +68,27 @@ def _invert(spellings: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
 
 _CURRENCIES: Final = _invert(_SPELLINGS_OF_CURRENCIES)
 _UNITS: Final = _invert(_SPELLINGS_OF_UNITS)
+# Units that measure the same, each in the smallest: 24 months are 2 years.
+_SCALES: Final[Sequence[Mapping[str, str]]] = (
+    {
+        "ms": "1",
+        "s": "1000",
+        "min": "60000",
+        "h": "3600000",
+        "day": "86400000",
+        "week": "604800000",
+    },
+    {"month": "1", "year": "12"},
+    {"mm": "1", "cm": "10", "m": "1000", "km": "1000000"},
+    {"mg": "1", "g": "1000", "kg": "1000000"},
+    {"ml": "1", "l": "1000"},
+    {"inch": "1", "foot": "12"},
+)
+_IN_SMALLEST: Final[Mapping[str, tuple[str, Decimal]]] = {
+    unit: (next(iter(scale)), Decimal(factor))
+    for scale in _SCALES
+    for unit, factor in scale.items()
+}
 _FACTORS: Final[Mapping[str, int]] = {
     "thousand": 10**3,
     "million": 10**6,
@@ -315,15 +336,24 @@ def _list_unmatched(amounts: Iterable[_Amount], others: Iterable[_Amount]) -> li
     for each in others:
         for value in each.values:
             units.setdefault(value, set()).add(each.unit)
+    converted = {amount for each in others for amount in _convert(each)}
 
     def is_matched(amount: _Amount) -> bool:
         return any(
             not amount.unit or known & {"", amount.unit}
             for value in amount.values
             if (known := units.get(value))
-        )
+        ) or not converted.isdisjoint(_convert(amount))
 
     return [each for each in amounts if not is_matched(each)]
+
+
+def _convert(amount: _Amount) -> list[tuple[Decimal, str]]:
+    """Return what an amount is in the smallest unit; nothing for units with no other one."""
+    if amount.unit not in _IN_SMALLEST:
+        return []
+    unit, factor = _IN_SMALLEST[amount.unit]
+    return [(value * factor, unit) for value in amount.values]
 
 
 def _compare_signs(

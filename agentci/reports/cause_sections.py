@@ -13,7 +13,7 @@ from agentci.gate.comparison import NO_LONGER_EVALUATED
 from agentci.model.result import Report
 from agentci.model.values import replace
 from agentci.reports.changed_checks import LOST_TITLE, LostChecks, format_lost, join_lost
-from agentci.reports.check_text import MAX_REASON, NO_REASONS, format_requirement
+from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.comparison import ADVISORY
 from agentci.reports.differences import RunDifference
 from agentci.reports.failures import NEW_TITLE, Cause, FailedCheck, list_causes
@@ -25,15 +25,17 @@ from agentci.reports.sections import (
     format_case_link,
     format_evaluator_names,
 )
+from agentci.reports.short_facts import measure_code
 from agentci.reports.tool_calls import WIDTH
 
 MAX_CASES: Final = 20
 # Lines of causes for which there is always room.
 MIN_CAUSE_LINES: Final = 3
-# Lines about further causes, and the characters of what differs, also where it is one line.
-MAX_FURTHER_CAUSES: Final = 6
-MAX_EXCERPT: Final = 110
-MAX_SHORT_EXCERPT: Final = 48
+MAX_CAUSE_LINES: Final = 15
+# Letters of a line about a cause, and of these, those about what happened if names are long.
+MAX_LINE: Final = 112
+MIN_FACT: Final = 40
+SEPARATOR: Final = " \N{MIDDLE DOT} "
 # Evaluators of each case.
 MAX_CHECKS: Final = 3
 
@@ -42,7 +44,6 @@ class Layout(Struct, frozen=True, kw_only=True):
     """How much of the new failures is not folded.
 
     Attributes:
-        is_tight: whether a line about another cause is one line of the page.
         causes: number of causes.
         whole: of these, the first that are not short: a short one has only one check, one part of
             its difference, each call and answer in one line, and no numbers of other cases.
@@ -51,8 +52,7 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     causes: int
     whole: int = MAX_CASES
-    further: int = MAX_FURTHER_CAUSES
-    is_tight: bool = False
+    further: int = MAX_CAUSE_LINES
 
 
 def list_layouts(report: Report, *, causes: int) -> Sequence[Layout]:
@@ -61,15 +61,12 @@ def list_layouts(report: Report, *, causes: int) -> Sequence[Layout]:
     Args:
         causes: the most of them.
     """
-    others = min(max(len(list_causes(report).new) - 1, 0), MAX_FURTHER_CAUSES)
+    others = min(max(len(list_causes(report).new) - 1, 0), MAX_CAUSE_LINES)
     steps = [(0, 0, lines) for lines in range(min(MIN_CAUSE_LINES, others + 1), others + 2)]
     steps += [(1, 0, others), (1, 1, others)]
     for n in range(2, min(causes, others + 1) + 1):
         steps += [(n, n - 1, others), (n, n, others)]
-    return [
-        Layout(causes=shown, whole=whole, further=further, is_tight=not whole)
-        for shown, whole, further in steps
-    ]
+    return [Layout(causes=shown, whole=whole, further=further) for shown, whole, further in steps]
 
 
 def make_cause_sections(
@@ -93,9 +90,7 @@ def make_cause_sections(
         return f"{shown}{render_details(cause)}"
 
     def render_line(group: Sequence[CaseOutcome]) -> str:
-        more = "" if layout.causes == 0 else "more "
-        cause = causes.describe(group)
-        return _render_line(cause, len(group), more, report_url, is_tight=layout.is_tight)
+        return _render_line(causes.describe(group), len(group), report_url)
 
     count = format_count(sum(map(len, causes.new)), "case")
     title = f"### {NEW_TITLE if report.baseline else 'Failures'}: {count}\n\n"
@@ -178,42 +173,17 @@ def make_lost_sections(
     yield fold_section(others, f"{format_count(checks, noun)} {NO_LONGER_EVALUATED}")
 
 
-def _render_line(
-    cause: Cause, cases: int, more_word: str, report_url: str, *, is_tight: bool
-) -> str:
-    """Render ``- 16 more cases such as `a`: `tone`: `+ send_mail(to="x")` ``.
-
-    The start of an answer may not show what is wrong with it, so the reason is before it, or in its
-    place.
-    """
-    names = [each.result.evaluator.name for each in cause.checks]
-    most = MAX_SHORT_EXCERPT if is_tight else MAX_EXCERPT
-    what = [*map(markdown_code, _choose_excerpt(cause.difference, most))]
-    reason = cause.checks[0].reason
-    shows_calls = cause.difference is not None and bool(cause.difference.calls)
-    says_why = bool(reason) and not reason.endswith(NO_REASONS) and not shows_calls
-    if not what or (says_why and is_tight):
-        what = [markdown_prose(truncate.short(reason, most))]
-    elif says_why:
-        what.insert(0, f"{markdown_prose(truncate.short(reason, MAX_EXCERPT // 2))}:")
-    example = format_case_link(cause.case.summary.id, report_url)
-    which = f"{cases:,} {more_word}cases such as {example}" if cases > 1 else example
-    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return f"- {which}: {markdown_code(names[0])}{more}: {' '.join(what)}\n"
-
-
-def _choose_excerpt(difference: RunDifference | None, most: int) -> Sequence[str]:
-    """Choose what differs first: changed arguments, else two texts, from before they differ.
-
-    Args:
-        most: number of characters of all.
-    """
-    if difference is None or difference.first is None:
-        return ()
-    if difference.first_change:
-        return [truncate.short(difference.first_change, most)]
-    several = len(difference.first.texts) > 1
-    return difference.first.shorten(most // (1 + several) - len("- "))[:2]
+def _render_line(cause: Cause, cases: int, report_url: str) -> str:
+    """Render ``- 16 cases, `a`: `pay amount 9 → 90` · tone, 1 more``: one line of the page."""
+    evaluators = [each.result.evaluator.name for each in cause.checks]
+    more = f", {len(evaluators) - 1:,} more" if len(evaluators) > 1 else ""
+    which = f"{cases:,} cases, " if cases > 1 else ""
+    summary = cause.case.summary.id
+    rest = f"{evaluators[0]}{more}"
+    width = MAX_LINE - len(f"{which}: {SEPARATOR}{rest}") - measure_code(summary)
+    fact = cause.fact.write(max(width, MIN_FACT), markdown_prose, markdown_code)
+    example = format_case_link(summary, report_url)
+    return f"- {which}{example}: {fact}{SEPARATOR}{markdown_prose(rest)}\n"
 
 
 def _render_cause(cause: Cause, report: Report, report_url: str, *, is_short: bool = False) -> str:

@@ -126,6 +126,7 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
             report, layouts[level], report_url=report_url
         ),
         most=len(layouts) - 1,
+        first=sum(not each.causes for each in layouts) - 1,
         weight=2,
     )
     yield Part(

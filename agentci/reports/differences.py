@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from textwrap import wrap
 from typing import Final, Literal, TypeAlias
 
@@ -13,6 +13,14 @@ from agentci._util.text.format import format_count
 from agentci.evaluators.changed_facts import find_changed_facts
 from agentci.model.result import BaselineTurn, CallContent, ExpectedCall, RunContent, TurnContent
 from agentci.model.values import Json, replace
+from agentci.reports.short_facts import (
+    Quote,
+    ShortFact,
+    describe_answers,
+    describe_changes,
+    skip_equal_sentences,
+    split_sentences,
+)
 from agentci.reports.tool_calls import (
     MAX_CHARACTERS,
     WIDTH,
@@ -22,7 +30,6 @@ from agentci.reports.tool_calls import (
     rank_row,
 )
 
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 Reference: TypeAlias = Literal["expected", "baseline"]
 # Lines of a run's calls.
 MAX_CALL_LINES: Final = 8
@@ -74,8 +81,8 @@ class RunDifference(Struct, frozen=True, kw_only=True):
     Attributes:
         missing_turns: turns that the run lacks, counted from 1.
         calls: by turn, the turn with the most serious first.
-        first_change: the arguments of the first of them that differ: ``refund: amount 8.5 → 85``;
-            empty for a missing, unexpected or moved one.
+        fact: what is most serious of this, in short.
+        answer_fact: of the first answer that differs, in short; None if none does.
         more_calls, more_answers: how many more differ, in the turns that the run has.
         more_kinds: how these calls differ, unless calls that are shown differ in the same way.
         is_same: whether the run is as in the baseline, so that it is compared with the eval case.
@@ -83,17 +90,13 @@ class RunDifference(Struct, frozen=True, kw_only=True):
 
     missing_turns: tuple[int, ...]
     calls: tuple[TurnDifference, ...]
-    first_change: str
+    fact: ShortFact
+    answer_fact: ShortFact | None
     answer: TurnDifference | None
     more_calls: int
     more_answers: int
     more_kinds: str = ""
     is_same: bool = False
-
-    @property
-    def first(self) -> TurnDifference | None:
-        """The first calls that differ, else the answers; None if only turns are missing."""
-        return self.calls[0] if self.calls else self.answer
 
     def list_parts(
         self, *, with_calls: bool = True, is_short: bool = False
@@ -104,16 +107,10 @@ class RunDifference(Struct, frozen=True, kw_only=True):
         for part, what in parts:
             yield part.describe(what), part.shorten(WIDTH) if is_short else part.lines
 
-    def format_missing_turns(self) -> str:
-        """Format ``turn 2 is missing``; empty for none."""
-        numbers = ", ".join(map(str, self.missing_turns))
-        some = len(self.missing_turns) > 1
-        return f"turn{'s' * some} {numbers} {'are' if some else 'is'} missing" if numbers else ""
-
     def format_head(self) -> str:
         """Format whether the run is as in the baseline, and which turns are missing; or nothing."""
         same = "the same calls and answers as in the baseline" if self.is_same else ""
-        return "; ".join(filter(None, (same, self.format_missing_turns())))
+        return "; ".join(filter(None, (same, format_missing_turns(self.missing_turns))))
 
     def format_more(self, *, with_calls: bool = True) -> str:
         """Format ``and 2 more differences: missing refund``; "" for none."""
@@ -122,6 +119,13 @@ class RunDifference(Struct, frozen=True, kw_only=True):
             return ""
         kinds = f": {self.more_kinds}" if with_calls and self.more_kinds else ""
         return f"and {format_count(count, 'more difference')}{kinds}"
+
+
+def format_missing_turns(turns: Sequence[int]) -> str:
+    """Format ``turn 2 is missing``; empty for none."""
+    some = len(turns) > 1
+    numbers = ", ".join(map(str, turns))
+    return f"turn{'s' * some} {numbers} {'are' if some else 'is'} missing" if numbers else ""
 
 
 def find_difference(content: RunContent, reference: Reference) -> RunDifference | None:
@@ -144,13 +148,18 @@ def find_difference(content: RunContent, reference: Reference) -> RunDifference 
 
 
 class _DifferingCall(Struct, frozen=True):
-    """A call that differs: its place among those of its turn, and how it is shown."""
+    """A call that differs: its place among those of its turn, and how it is shown.
+
+    Attributes:
+        instead_of: the turn in which it is made otherwise; 0 for none.
+    """
 
     turn: int
     reference: Reference
     place: int
     row: ToolCallRow
     texts: tuple[str, ...]
+    instead_of: int = 0
 
     @property
     def name(self) -> str:
@@ -166,6 +175,7 @@ class _DifferingCall(Struct, frozen=True):
 def _find_differences(content: RunContent, reference: Reference) -> RunDifference | None:
     calls: list[_DifferingCall] = []
     answers: list[TurnDifference] = []
+    facts: list[ShortFact] = []
     missing: list[int] = []
     for number, turn in enumerate(content.turns, start=1):
         own = choose_reference(turn, reference)
@@ -181,24 +191,81 @@ def _find_differences(content: RunContent, reference: Reference) -> RunDifferenc
         if texts:
             sides = tuple(_format_answers(*texts))
             answers.append(TurnDifference(turn=number, reference=own, texts=sides))
+            facts = facts or [describe_answers(*texts)]
     if not (missing or calls or answers):
         return None
-    calls.sort(key=lambda each: rank_row(each.row))
+    calls = sorted(_join_moved(calls), key=lambda each: rank_row(each.row))
     shown = _choose_calls(calls)
     kinds = {each.kind for each in shown}
     same = (each for each in answers if shown and each.turn == shown[0].turn)
     answer = next(same, answers[0] if answers else None)
+    turns = format_missing_turns(missing)
     return RunDifference(
         missing_turns=tuple(missing),
         calls=tuple(_group_by_turn(shown)),
-        first_change=change.format_changes(shown[0].name, shown[0].row.changes)
-        if shown and shown[0].row.changes
-        else "",
+        fact=ShortFact(turns) if turns else _describe_calls(calls) if calls else facts[0],
+        answer_fact=next(iter(facts), None),
         answer=answer,
         more_calls=len(calls) - len(shown),
         more_answers=len(answers) - (answer is not None),
         more_kinds=_name_kinds([each for each in calls if each.kind not in kinds]),
     )
+
+
+def _join_moved(calls: Sequence[_DifferingCall]) -> Iterator[_DifferingCall]:
+    """Yield calls, those that are made in another turn once, where they are made."""
+    moved: dict[int, _DifferingCall] = {}
+    for each in calls:
+        if each.row.mark == "unexpected":
+            missing = (
+                one
+                for one in calls
+                if one.row.mark == "missing"
+                and one.row.expected == each.row.actual
+                and one.turn != each.turn
+                and id(one) not in moved
+            )
+            if found := next(missing, None):
+                moved[id(found)] = each
+    turns = {id(moved[id(one)]): one.turn for one in calls if id(one) in moved}
+    for each in calls:
+        if turn := turns.get(id(each), 0):
+            text = f"{each.row.actual} was called in turn {each.turn} instead of {turn}"
+            yield replace(each, texts=(_format("!", text),), instead_of=turn)
+        elif id(each) not in moved:
+            yield each
+
+
+def _describe_calls(calls: Sequence[_DifferingCall]) -> ShortFact:
+    """Describe the most serious of the calls that differ.
+
+    Args:
+        calls: the most serious first.
+    """
+    first = calls[0]
+    row = first.row
+    if row.changes:
+        return describe_changes(first.name, row.changes)
+    if first.instead_of:
+        turns = f"in turn {first.turn} instead of {first.instead_of}"
+        return ShortFact(f"calls `{first.name}` {turns}", tool=first.name)
+    if row.mark == "moved":
+        return ShortFact(
+            f"`{first.name}` was called {_format_order(row, first.reference)}", tool=first.name
+        )
+    if row.mark == "differs":
+        return ShortFact(quotes=(Quote("", row.expected, row.actual),), tool=first.name)
+    pairs = ("missing", "unexpected"), ("unexpected", "missing")
+    other = next(
+        (
+            each.row
+            for each in calls[1:]
+            if each.turn == first.turn and (row.mark, each.row.mark) in pairs
+        ),
+        row,
+    )
+    before, after = row.expected or other.expected, row.actual or other.actual
+    return ShortFact(quotes=(Quote("", before, after),), tool=first.name)
 
 
 def _choose_calls(calls: Sequence[_DifferingCall]) -> list[_DifferingCall]:
@@ -267,7 +334,7 @@ def compare_turn(
     else:
         return (), None
     rows = [] if calls is None else _compare_calls(calls, turn.calls)
-    differs = answer is not None and _split(answer) != _split(turn.answer)
+    differs = answer is not None and split_sentences(answer) != split_sentences(turn.answer)
     return rows, (answer, turn.answer) if answer is not None and differs else None
 
 
@@ -308,17 +375,16 @@ def _read_calls(calls: Sequence[ExpectedCall | CallContent]) -> list[tuple[str, 
 
 def _format_row(row: ToolCallRow, reference: Reference) -> Iterator[str]:
     if row.mark == "moved":
-        order = "later" if row.expected else "earlier"
-        than = "expected" if reference == "expected" else "in the baseline"
-        yield _format("!", f"{row.expected or row.actual} was called {order} than {than}")
+        order = _format_order(row, reference)
+        yield _format("!", f"{row.expected or row.actual} was called {order}")
     else:
         for sign, _, call in (line.partition(" ") for line in list_sides(row)):
             yield _format(sign, call)
 
 
-def _split(text: str | None) -> list[str]:
-    """Split a text into sentences; none without a text."""
-    return [] if text is None else _SENTENCE_END.split(text.strip())
+def _format_order(row: ToolCallRow, reference: Reference) -> str:
+    order = "later" if row.expected else "earlier"
+    return f"{order} than {'expected' if reference == 'expected' else 'in the baseline'}"
 
 
 def _format_answers(expected: str, actual: str | None) -> Iterator[str]:
@@ -327,9 +393,7 @@ def _format_answers(expected: str, actual: str | None) -> Iterator[str]:
         yield _format("-", expected)
         yield "+ (no answer)"
         return
-    one, other = _split(expected), _split(actual)
-    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
-    old, new = (escape.flatten_line(" ".join(side[same:])) for side in (one, other))
+    old, new = skip_equal_sentences(expected, actual)
     for sign, text in zip("-+", shorten_answers(old, new, MAX_CHARACTERS), strict=True):
         if text:
             yield _format(sign, text)

@@ -379,7 +379,7 @@ FORBIDDEN: Final = 0
 TOOL_ERROR: Final = 1
 _CALLS: Final = 2
 _ANSWER: Final = 3
-_LIMIT: Final = 4
+LIMIT: Final = 4
 
 
 def rank_seriousness(result: CheckResult) -> int:
@@ -391,7 +391,7 @@ def rank_seriousness(result: CheckResult) -> int:
     if is_check and evaluator.criterion.startswith(_TOOL_ERRORS):
         return TOOL_ERROR
     if is_resource_limit(result) or (is_check and _LIMIT_ON_CALLS.match(evaluator.criterion)):
-        return _LIMIT
+        return LIMIT
     misses = judgement.misses if is_check and judgement is not None else ()
     is_about_calls = _lists_calls(result) or any(map(_ABOUT_CALLS.match, misses))
     return _CALLS if is_about_calls else _ANSWER

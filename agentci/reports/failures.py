@@ -12,7 +12,7 @@ from agentci._util.text.change import find_numbers
 from agentci._util.text.format import format_count, format_score
 from agentci.model.gate import CheckChange
 from agentci.model.result import CheckResult, Report
-from agentci.model.values import IdentityKey
+from agentci.model.values import IdentityKey, replace
 from agentci.reports.case_states import (
     CheckKey,
     find_changes,
@@ -23,6 +23,7 @@ from agentci.reports.changed_checks import LostChecks, list_lost_checks
 from agentci.reports.check_text import (
     NO_REASONS,
     format_cause,
+    format_headline,
     format_reason,
     list_findings,
     reaches_threshold,
@@ -31,7 +32,13 @@ from agentci.reports.check_text import (
 from agentci.reports.comparison import format_note
 from agentci.reports.contents import show_case
 from agentci.reports.differences import Reference, RunDifference, find_difference
-from agentci.reports.failure_patterns import NumberNotes, find_largest
+from agentci.reports.failure_patterns import (
+    FORBIDDEN,
+    LIMIT,
+    NumberNotes,
+    find_largest,
+    rank_seriousness,
+)
 from agentci.reports.groups_and_totals import MAX_NAMES, format_path, list_first_names
 from agentci.reports.outcomes import (
     CaseOutcome,
@@ -40,6 +47,7 @@ from agentci.reports.outcomes import (
     rank_cause,
     rank_problem,
 )
+from agentci.reports.short_facts import ShortFact
 from agentci.reports.tool_calls import find_unmatched_turns
 
 NEW_TITLE: Final = "New failures"
@@ -80,6 +88,7 @@ class Cause(Struct, frozen=True, kw_only=True):
         also_failing: of these, the number that fail other evaluators, too, and their names, the
             most frequent first.
         difference: what differs first; None if nothing does or if that is not known.
+        fact: what happened in the first, in short.
     """
 
     case: CaseOutcome
@@ -91,6 +100,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     similar: tuple[str, ...]
     also_failing: tuple[int, tuple[str, ...]]
     difference: RunDifference | None
+    fact: ShortFact
 
     @property
     def question(self) -> str:
@@ -201,16 +211,18 @@ class Causes(Struct, frozen=True, kw_only=True):
             )
             for place, each in enumerate(others[:max_names], start=1)
         ]
+        checks = tuple(self._describe_check(each, quotes=difference is None) for each in failed)
         return Cause(
             case=case,
             others=tuple(named),
             more=len(others) - len(named),
             more_note=notes.describe_rest(1 + len(named), phrases),
             is_known=case.is_known,
-            checks=tuple(self._describe_check(each, quotes=difference is None) for each in failed),
+            checks=checks,
             similar=tuple(each.summary.id for each in similar),
             also_failing=_count_also_failing(case, similar),
             difference=difference,
+            fact=_describe_fact(case, checks[0], difference),
         )
 
     def _find_difference(self, case: CaseOutcome, reference: Reference) -> RunDifference | None:
@@ -238,6 +250,29 @@ class Causes(Struct, frozen=True, kw_only=True):
         if before is None:
             return ""
         return before.status if before.score is None else format_score(before.score)
+
+
+def _describe_fact(
+    case: CaseOutcome, check: FailedCheck, difference: RunDifference | None
+) -> ShortFact:
+    """Describe what happened: the cause before what follows from it, facts before reasons."""
+    reason = check.reason or format_headline(check.result)
+    if len(case.summary.dialogue) == 1:
+        reason = reason.removeprefix("turn 1: ")
+    says_why = bool(check.reason) and not check.reason.endswith(NO_REASONS)
+    calls = difference.calls if difference is not None else ()
+    if case.tool_error is not None:
+        quotes = difference.fact.quotes if difference and case.tool_error.changed else ()
+        return ShortFact(str(case.tool_error), quotes)
+    rank = rank_seriousness(check.result)
+    if difference is None or rank == LIMIT:
+        return ShortFact(reason)
+    if rank == FORBIDDEN and f"`{difference.fact.tool}`" not in reason:
+        return ShortFact(reason)
+    answer = difference.answer_fact
+    if calls or difference.missing_turns or answer is None or not says_why:
+        return difference.fact
+    return replace(answer, reason=reason) if answer.are_facts else ShortFact(reason)
 
 
 def list_causes(report: Report) -> Causes:

@@ -29,7 +29,7 @@ _BLOCK: Final = 16
 FRAME: Final = 16
 # The width of a line, of what an item of a list is indented, and of the verdict, whose letters are
 # larger; that of a letter, one in code, and of what is around code.
-_WIDTH: Final = 730
+_WIDTH: Final = 760
 _INDENT: Final = 28
 _VERDICT_WIDTH: Final = 450
 _LETTER: Final = 6.5
@@ -81,12 +81,14 @@ class Part(Struct, frozen=True, kw_only=True):
     Attributes:
         make: its sections at a level.
         most: the last level.
+        first: levels that it gets before other parts get one.
         weight: levels that it gets while another part gets one; 0 for a part that gets what room
             the others leave.
     """
 
     make: Callable[[int], Iterable[Section]]
     most: int = 0
+    first: int = 0
     weight: int = 1
 
 
@@ -116,7 +118,8 @@ def fit_parts(parts: Sequence[Part], room: int, max_bytes: int) -> list[Section]
 
     levels = [0] * len(parts)
     height = measure(_join(list_sections(), max_bytes))
-    weighted = [place for place, part in enumerate(parts) for _ in range(part.weight)]
+    weighted = [place for place, part in enumerate(parts) for _ in range(part.first)]
+    weighted += [place for place, part in enumerate(parts) for _ in range(part.weight)]
     last = [place for place, part in enumerate(parts) if not part.weight]
     for turns in (deque(weighted), deque(last)):
         while turns:

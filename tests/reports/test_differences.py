@@ -306,7 +306,7 @@ def test_missing_turns_are_named() -> None:
     turns = [_turn(), *(_turn(expected_answer="No.", answer=None, missing=True) for _ in "ab")]
     found = find_difference(RunContent(turns=tuple(turns)), "baseline")
     assert found is not None
-    assert found.format_missing_turns() == "turns 2, 3 are missing"
+    assert found.format_head() == "turns 2, 3 are missing"
     assert (list(found.list_parts()), found.more_answers) == ([], 0)
 
 

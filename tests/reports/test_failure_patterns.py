@@ -46,7 +46,9 @@ def _refund(amount: Any, given: Any = None, **others: Any) -> TurnContent:
     )
 
 
-def _case(*turns: TurnContent, misses: Sequence[str] = (FIXED,), **result: Any) -> tuple[Any, ...]:
+def case_of(
+    *turns: TurnContent, misses: Sequence[str] = (FIXED,), **result: Any
+) -> tuple[Any, ...]:
     return turns, {"misses": misses, **result}
 
 
@@ -55,7 +57,7 @@ def _slow(limit: str = "time <= 5 s") -> dict[str, Any]:
     return {"evaluator": "limit", "type": "check", "criterion": limit, "misses": misses}
 
 
-def _report(*cases: tuple[Any, ...], level: Any = "full") -> Report:
+def report_of(*cases: tuple[Any, ...], level: Any = "full") -> Report:
     """A report of failed cases ``c0``, ``c1``, ..., newly failing if a turn has a baseline."""
     chunks, results, baseline = Chunks(), [], {}
     for number, (turns, given) in enumerate(cases):
@@ -80,11 +82,11 @@ def _restore(turn: TurnContent) -> TurnContent:
 
 
 def _variants(*cases: tuple[Any, ...], **given: Any) -> list[int | None]:
-    return [each.variant for each in list_case_outcomes(_report(*cases, **given))]
+    return [each.variant for each in list_case_outcomes(report_of(*cases, **given))]
 
 
 def _others(*cases: tuple[Any, ...], **given: Any) -> list[str]:
-    causes = list_causes(_report(*cases, **given))
+    causes = list_causes(report_of(*cases, **given))
     described = [causes.describe(group) for group in chain(causes.new, causes.known)]
     return [cause.format_others(str, str) for cause in described]
 
@@ -97,64 +99,64 @@ KETTLE = "The kettle is refunded. The return is free."
     ("cases", "clusters"),
     [
         pytest.param(
-            [_case(_turn("I cannot help.", PARCEL)), _case(_turn("It costs 5 EUR.", KETTLE))],
+            [case_of(_turn("I cannot help.", PARCEL)), case_of(_turn("It costs 5 EUR.", KETTLE))],
             [0, 1],
             id="another answer with a fixed reason",
         ),
         pytest.param(
-            [_case(_turn("I cannot help.", PARCEL)), _case(_turn("I cannot help.", KETTLE))],
+            [case_of(_turn("I cannot help.", PARCEL)), case_of(_turn("I cannot help.", KETTLE))],
             [0, 0],
             id="the same answer in place of others",
         ),
         pytest.param(
             [
-                _case(_turn("Your parcel arrives today.", PARCEL)),
-                _case(_turn("The kettle is refunded.", KETTLE)),
+                case_of(_turn("Your parcel arrives today.", PARCEL)),
+                case_of(_turn("The kettle is refunded.", KETTLE)),
             ],
             [0, 0],
             id="the same sentence is missing",
         ),
         pytest.param(
             [
-                _case(_turn("Take it daily.", "Take it daily. Have a nice day!")),
-                _case(_turn("Take it daily.", "Take it daily. Never with alcohol!")),
+                case_of(_turn("Take it daily.", "Take it daily. Have a nice day!")),
+                case_of(_turn("Take it daily.", "Take it daily. Never with alcohol!")),
             ],
             [0, 1],
             id="other sentences are missing",
         ),
         pytest.param(
             [
-                _case(_turn("I refund 49.90 EUR.", "I refund 39.90 EUR.")),
-                _case(_turn("I refund 9999 EUR.", "I refund 8.50 EUR.")),
+                case_of(_turn("I refund 49.90 EUR.", "I refund 39.90 EUR.")),
+                case_of(_turn("I refund 9999 EUR.", "I refund 8.50 EUR.")),
             ],
             [0, 0],
             id="other amounts",
         ),
-        pytest.param([_case(_turn("No.")), _case(_turn("hunter2"))], [0, 1], id="no reference"),
-        pytest.param([_case(_turn("No.")), _case(_turn(None))], [0, 1], id="no answer"),
+        pytest.param([case_of(_turn("No.")), case_of(_turn("hunter2"))], [0, 1], id="no reference"),
+        pytest.param([case_of(_turn("No.")), case_of(_turn(None))], [0, 1], id="no answer"),
         pytest.param(
-            [_case(_turn("No.", "No.")), _case(_turn("It is secret.", "It is secret."))],
+            [case_of(_turn("No.", "No.")), case_of(_turn("It is secret.", "It is secret."))],
             [0, 1],
             id="as expected, and refused by the evaluator",
         ),
         pytest.param(
-            [_case(_turn("No.", "Yes."), _turn(each, "A")) for each in ("A", "B")],
+            [case_of(_turn("No.", "Yes."), _turn(each, "A")) for each in ("A", "B")],
             [0, 1],
             id="another difference in a later turn",
         ),
         pytest.param(
-            [_case(_turn("No.", "Yes."), misses=(FIXED, *each)) for each in ((), ("leaks keys",))],
+            [case_of(_turn("No.", "Yes."), misses=(FIXED, *each)) for each in ((), ("leaks",))],
             [0, 1],
             id="a further finding",
         ),
         pytest.param(
-            [_case(_turn("No."), reasoning=f"{'x ' * 400}{end}") for end in ("rude", "a crime")],
+            [case_of(_turn("No."), reasoning=f"{'x ' * 400}{end}") for end in ("rude", "a crime")],
             [0, 1],
             id="the end of a long reason",
         ),
         pytest.param(
             [
-                _case(_turn("", expected_calls=(), calls=tuple(
+                case_of(_turn("", expected_calls=(), calls=tuple(
                     CallContent(name=name, arguments={}) for name in (*["find"] * 45, last)
                 )))
                 for last in ("find", "delete_customer")
@@ -163,52 +165,52 @@ KETTLE = "The kettle is refunded. The return is free."
             id="the last of many calls",
         ),
         pytest.param(
-            [_case(_turn("", calls=(CallContent(name=name),))) for name in ("find", "delete")],
+            [case_of(_turn("", calls=(CallContent(name=name),))) for name in ("find", "delete")],
             [0, 1],
             id="other calls without a reference",
         ),
         pytest.param(
-            [_case(_turn(f"{'a ' * 40_000}{end}", "x")) for end in ("ok", "stolen")],
+            [case_of(_turn(f"{'a ' * 40_000}{end}", "x")) for end in ("ok", "stolen")],
             [0, 1],
             id="answers that are cut off",
         ),
         pytest.param(
             [
-                _case(_turn("No.", "Yes."), _turn(None, "Yes.", missing=True)),
-                _case(_turn("No.", "Yes."), _turn("Yes.", "Yes.")),
+                case_of(_turn("No.", "Yes."), _turn(None, "Yes.", missing=True)),
+                case_of(_turn("No.", "Yes."), _turn("Yes.", "Yes.")),
             ],
             [0, 1],
             id="a missing turn",
         ),
         pytest.param(
             [
-                _case(_turn("x", baseline=BaselineTurn(answer="Yes. Thanks."), expected="A 1")),
-                _case(_turn("x", baseline=BaselineTurn(answer="No. Thanks."), expected="B")),
-                _case(_turn("Yes.", baseline=BaselineTurn(answer="Yes. Thanks."), expected="A 1")),
-                _case(_turn("No.", baseline=BaselineTurn(answer="No. Thanks."), expected="B")),
+                case_of(_turn("x", baseline=BaselineTurn(answer="Yes. Bye."), expected="A 1")),
+                case_of(_turn("x", baseline=BaselineTurn(answer="No. Bye."), expected="B")),
+                case_of(_turn("Yes.", baseline=BaselineTurn(answer="Yes. Bye."), expected="A 1")),
+                case_of(_turn("No.", baseline=BaselineTurn(answer="No. Bye."), expected="B")),
             ],
             [0, 1, 2, 2],
             id="compared with the baseline",
         ),
         pytest.param(
-            [_case(_refund("8.50 EUR", "85.00 EUR")), _case(_refund("119.00 EUR", "9000.00 EUR"))],
+            [case_of(_refund("8 EUR", "85.00 EUR")), case_of(_refund("119.00 EUR", "9000.00 EUR"))],
             [0, 0],
             id="other amounts of a call",
         ),
         pytest.param(
-            [_case(_refund("8.50 EUR", "8.50 USD")), _case(_refund("8.50 EUR", "8.50 KWD"))],
+            [case_of(_refund("8.50 EUR", "8.50 USD")), case_of(_refund("8.50 EUR", "8.50 KWD"))],
             [0, 1],
             id="other texts of a call",
         ),
         pytest.param(
-            [_case(_refund("8.50 EUR", "-8.50 EUR")), _case(_refund("8.50 EUR", "85.0 EUR"))],
+            [case_of(_refund("8.50 EUR", "-8.50 EUR")), case_of(_refund("8.50 EUR", "85.0 EUR"))],
             [0, 1],
             id="another sign",
         ),
         pytest.param(
             [
-                _case(replace(_refund("8.50", "8.50"), calls=()), misses=["x"]),
-                _case(_refund("8.50", "9.50"), misses=["x"]),
+                case_of(replace(_refund("8.50", "8.50"), calls=()), misses=["x"]),
+                case_of(_refund("8.50", "9.50"), misses=["x"]),
             ],
             [0, 1],
             id="no call",
@@ -227,7 +229,7 @@ def test_values_that_the_user_gave_may_differ() -> None:
         answer = f"I do not know the shop in {other or city}."
         turn = _turn(answer, "It opens at ten o'clock on each day.", expected_calls=(call,))
         called = CallContent(name="hours", arguments={"city": city})
-        return _case(replace(turn, user=f"When does it open in {city.lower()}?", calls=(called,)))
+        return case_of(replace(turn, user=f"When does it open in {city.lower()}?", calls=(called,)))
 
     assert _variants(ask("Leeds"), ask("York"), ask("Bath", "Moscow")) == [0, 0, 1]
 
@@ -235,7 +237,9 @@ def test_values_that_the_user_gave_may_differ() -> None:
 def test_joined_cases_show_their_numbers() -> None:
     amounts = ("49.90", "4.95", "99999.00", "4.95")
     cases = [
-        _case(_turn(f"It is {each} EUR.", "It is 39.90 EUR."), misses=[f"no tool returned {each}"])
+        case_of(
+            _turn(f"It is {each} EUR.", "It is 39.90 EUR."), misses=[f"no tool returned {each}"]
+        )
         for each in amounts
     ]
     [others] = _others(*cases)
@@ -243,7 +247,7 @@ def test_joined_cases_show_their_numbers() -> None:
         "3 more cases fail in the same way: c0 (answer 39.90 → 49.90), "
         "c1 (answer 39.90 → 4.95), c3 (answer 39.90 → 4.95)"
     )
-    report = _report(*cases)
+    report = report_of(*cases)
     assert list_causes(report).new[0][0].summary.id == "c2"
     comment, terminal = text_of(CommentReport(), report), _render_terminal(report)
     for number in amounts:
@@ -253,7 +257,7 @@ def test_joined_cases_show_their_numbers() -> None:
 
 def test_reason_without_a_recorded_run_shows_its_numbers() -> None:
     cases = [
-        _case(_turn("x", "y"), misses=[f"turn {turn}: no tool returned {amount}, as it must"])
+        case_of(_turn("x", "y"), misses=[f"turn {turn}: no tool returned {amount}, as it must"])
         for turn, amount in ((1, "8"), (1, "7.00"), (2, "7.00"))
     ]
     [others] = _others(*cases)
@@ -266,26 +270,28 @@ def test_reason_without_a_recorded_run_shows_its_numbers() -> None:
 def test_joined_calls_show_only_the_argument_that_differs() -> None:
     text = "We are sorry, and take it back at once, with our best wishes. " * 4
     cases = [
-        _case(_refund("119.00 EUR", "9000.00 EUR", note=text)),
-        _case(_refund("8.50 EUR", "85.00 EUR", note=text)),
+        case_of(_refund("119.00 EUR", "9000.00 EUR", note=text)),
+        case_of(_refund("8.50 EUR", "85.00 EUR", note=text)),
     ]
     [others] = _others(*cases)
     assert others == ("1 more case fails in the same way: c1 (refund: amount 8.50 EUR → 85.00 EUR)")
     nested = [
-        _case(_refund({"lines": [{"sum": 1}, {"sum": each}]}, {"lines": [{"sum": 1}, {"sum": 7}]}))
+        case_of(
+            _refund({"lines": [{"sum": 1}, {"sum": each}]}, {"lines": [{"sum": 1}, {"sum": 7}]})
+        )
         for each in (5, 3)
     ]
     [others] = _others(*nested)
     assert others == ("1 more case fails in the same way: c1 (refund: amount.lines[1].sum 3 → 7)")
     long = [
-        _case(_refund(f"{text} 5 EUR. {text}", f"{text} {each} EUR. {text}")) for each in (7, 66)
+        case_of(_refund(f"{text} 5 EUR. {text}", f"{text} {each} EUR. {text}")) for each in (7, 66)
     ]
     assert _others(*long) == ["1 more case fails in the same way: c0 (refund: amount 5 → 7)"]
 
 
 def test_numbers_of_cases_without_a_name_are_ranges() -> None:
     cases = [
-        _case(_turn("x", "x"), misses=[f"turn 1 took {each} s, more than 4 s"], type="latency")
+        case_of(_turn("x", "x"), misses=[f"turn 1 took {each} s, more than 4 s"], type="latency")
         for each in (5, 4.1, 77.5, 6, 6, 7, 8, 4.5)
     ]
     [others] = _others(*cases)
@@ -300,7 +306,7 @@ def test_numbers_of_cases_without_a_name_are_ranges() -> None:
 def test_ids_have_no_ranges() -> None:
     """Also not where the same number stands alone."""
     cases = [
-        _case(
+        case_of(
             _turn("x", "x"),
             misses=[f'parcel GL-{n}-88 to {n}, track(id="no {n}") took {n - 4000} s'],
             type="latency",
@@ -317,8 +323,8 @@ def test_ids_that_the_user_gave_do_not_change_the_order() -> None:
     for order in ("1", "9"):
         call = ExpectedCall(name="cancel", arguments={"id": order})
         turn = _turn("Done.", "Done.", expected_calls=(call,))
-        cases.append(_case(replace(turn, user=f"Cancel {order}.")))
-    report = _report(*cases)
+        cases.append(case_of(replace(turn, user=f"Cancel {order}.")))
+    report = report_of(*cases)
     results = [
         replace(each, case=replace(each.case, dialogue=(DialogueTurn(question=text, answer=None),)))
         for each, text in zip(report.results, ("Cancel 1.", "Cancel 9."), strict=True)
@@ -353,8 +359,8 @@ def test_only_numbers_that_no_user_gave_are_shown(called: tuple[str, str], other
             expected_calls=(ExpectedCall(name="stop", arguments={"id": number}),),
             calls=(CallContent(name="cancel", arguments={"id": given}),),
         )
-        cases.append(_case(replace(turn, user=f"Cancel {number}.")))
-    report = _report(*cases)
+        cases.append(case_of(replace(turn, user=f"Cancel {number}.")))
+    report = report_of(*cases)
     results = [
         replace(
             each,
@@ -374,7 +380,7 @@ def test_ranges_do_not_name_what_another_user_gave() -> None:
         call = ExpectedCall(name="hours", arguments={"city": city})
         turn = _turn(f"In {days} days in {city}.", "Today.", expected_calls=(call,))
         called = CallContent(name="hours", arguments={"city": city})
-        return _case(replace(turn, user=city, calls=(called,)))
+        return case_of(replace(turn, user=city, calls=(called,)))
 
     cities = ("Leeds", "York", "Bath", "Ely", "Hull", "Wells", "Ripon", "Truro")
     [others] = _others(*(ask(each, days) for days, each in enumerate(cities, start=1)))
@@ -384,26 +390,28 @@ def test_ranges_do_not_name_what_another_user_gave() -> None:
 
 def test_cases_in_which_many_numbers_differ_are_not_joined() -> None:
     def count(*numbers: int) -> tuple[Any, ...]:
-        return _case(_turn(", ".join(map(str, numbers)), "none"))
+        return case_of(_turn(", ".join(map(str, numbers)), "none"))
 
     assert _variants(count(1, 2, 3, 4, 5), count(1, 2, 3, 4, 6), count(1, 7, 7, 7, 7)) == [0, 0, 0]
     many = (count(1, 2, 3, 4, 5), count(6, 7, 8, 9, 1), count(1, 2, 3, 4, 5))
     assert _variants(*many) == [0, 1, 0]
-    long = [_case(_turn(" ".join(map(str, range(start, start + 50))), "no")) for start in (1, 2, 1)]
+    long = [
+        case_of(_turn(" ".join(map(str, range(start, start + 50))), "no")) for start in (1, 2, 1)
+    ]
     assert _variants(*long) == [0, 1, 0]
 
 
 def test_limits_on_amounts_do_not_depend_on_answers() -> None:
     for given in ({"type": "cost"}, {"type": "check", "criterion": "time <= 4 s"}):
-        slow = [_case(_turn(each, "x"), misses=["took 5 s"], **given) for each in ("a", "b")]
+        slow = [case_of(_turn(each, "x"), misses=["took 5 s"], **given) for each in ("a", "b")]
         assert _variants(*slow) == [0, 0]
     words = {"type": "check", "criterion": "words <= 4"}
-    assert _variants(*(_case(_turn(each, "x"), **words) for each in ("a", "b"))) == [0, 1]
+    assert _variants(*(case_of(_turn(each, "x"), **words) for each in ("a", "b"))) == [0, 1]
 
 
 def test_a_slow_case_with_another_fact_or_result_is_named() -> None:
     """Other words are expected of a model: only facts, and results of tools, are no chance."""
-    report = _report(*(_case(_turn("Ok.", "Ok."), **_slow()) for _ in range(5)))
+    report = report_of(*(case_of(_turn("Ok.", "Ok."), **_slow()) for _ in range(5)))
     words = ChangedText(before="Yes.", after="Sure.")
     found = ChangedResult(tool="find", before="[1]", after="[]")
     changes = [
@@ -492,8 +500,8 @@ def test_crashes_on_the_same_line_are_joined_whatever_they_say_about_the_case() 
     ],
 )
 def test_error_in_little_room_begins_with_what_happened(reason: str, shown: str) -> None:
-    failed = (_case(_turn(f"{n} {'word ' * 60}", PARCEL), evaluator=n) for n in "abcdefgh")
-    report = _report(*failed)
+    failed = (case_of(_turn(f"{n} {'word ' * 60}", PARCEL), evaluator=n) for n in "abcdefgh")
+    report = report_of(*failed)
     errored = make_result("errored", case="e", evaluator="asks", reason=reason)
     text = text_of(CommentReport(), replace(report, results=(*report.results, errored)))
     assert f"- **errored:** `asks`: {shown}" in text
@@ -509,8 +517,8 @@ def test_crash_shows_its_exception_in_little_room() -> None:
         make_result("errored", case="e0", reason=reason),
         make_result("errored", case="e1", evaluator="asks", reason="Evaluator `asks` sent nothing"),
     ]
-    report = _report(
-        *(_case(_turn(f"{n} {'word ' * 60}", PARCEL), evaluator=n) for n in "abcdefgh")
+    report = report_of(
+        *(case_of(_turn(f"{n} {'word ' * 60}", PARCEL), evaluator=n) for n in "abcdefgh")
     )
     text = text_of(CommentReport(), replace(report, results=(*report.results, *crashed)))
     assert "- **errored:** `asks`: sent nothing (1 case: `e1`)\n" in text
@@ -522,7 +530,7 @@ def test_crash_shows_its_exception_in_little_room() -> None:
 
 def test_cases_of_one_cause_with_other_answers_are_named() -> None:
     cases = [
-        _case(_turn(answer, PARCEL), evaluator=evaluator)
+        case_of(_turn(answer, PARCEL), evaluator=evaluator)
         for answer, evaluator in (
             ("No.", "tone"),
             ("Never.", "tone"),
@@ -530,7 +538,7 @@ def test_cases_of_one_cause_with_other_answers_are_named() -> None:
             ("No.", "x"),
         )
     ]
-    report = _report(*cases)
+    report = report_of(*cases)
     causes = list_causes(report)
     described = [causes.describe(group) for group in causes.new]
     assert [cause.format_similar(str) for cause in described] == [
@@ -543,9 +551,9 @@ def test_cases_of_one_cause_with_other_answers_are_named() -> None:
 
 def test_cause_is_represented_by_a_case_with_nothing_else_and_names_what_others_also_fail() -> None:
     baseline = BaselineTurn(answer=PARCEL, calls=())
-    known = [_case(_turn("Gone.", PARCEL, baseline=baseline)) for _ in range(5)]
-    cases = [_case(_turn("Gone.", PARCEL)), *known]
-    report = _report(*cases)
+    known = [case_of(_turn("Gone.", PARCEL, baseline=baseline)) for _ in range(5)]
+    cases = [case_of(_turn("Gone.", PARCEL)), *known]
+    report = report_of(*cases)
     # c1 and c2 are slower, too; c3 answers otherwise, and has no smaller score than c4 and c5.
     slow = [
         replace(
@@ -576,7 +584,7 @@ def test_cause_is_represented_by_a_case_with_nothing_else_and_names_what_others_
     ],
 )
 def test_what_some_cases_of_a_cause_also_fail_is_named(slow: tuple[int, ...], text: str) -> None:
-    report = _report(*(_case(_turn(answer, PARCEL)) for answer in ("No.", "Never.", "Hm.")))
+    report = report_of(*(case_of(_turn(answer, PARCEL)) for answer in ("No.", "Never.", "Hm.")))
     others = (
         replace(make_result("failed", 0.0, evaluator="max_latency"), case=report.results[n].case)
         for n in slow
@@ -601,7 +609,7 @@ def _refund_product(product: str, number: int, *, calls: str = "refund") -> tupl
             calls=(ExpectedCall(name="refund", arguments=arguments),),
         ),
     )
-    return _case(turn, misses=[f"the amount for the {product} is not that of the order"])
+    return case_of(turn, misses=[f"the amount for the {product} is not that of the order"])
 
 
 def test_cases_that_differ_in_values_have_one_cause() -> None:
@@ -610,7 +618,7 @@ def test_cases_that_differ_in_values_have_one_cause() -> None:
     wrong = [_refund_product(each, number) for number, each in enumerate(products, start=1)]
     replaced = [_refund_product(each, 7, calls="escalate") for each in products[:3]]
     quiet = _refund_product("mirror", 8, calls="pay")
-    report = _report(*replaced, *wrong, quiet)
+    report = report_of(*replaced, *wrong, quiet)
     clusters = [each.cluster for each in list_case_outcomes(report)]
     assert clusters == [1, 1, 1, 0, 0, 0, 0, 0, 2]
     assert [len(group) for group in list_causes(report).new] == [5, 3, 1]
@@ -640,8 +648,8 @@ def test_cause_is_what_happened_to_the_decisive_check(
     first: dict[str, Any], second: dict[str, Any], same: bool
 ) -> None:
     turns = [_turn(each, PARCEL) for each in ("No.", "Never.")]
-    cases = [_case(turn, **given) for turn, given in zip(turns, (first, second), strict=True)]
-    found = [each.cluster for each in list_case_outcomes(_report(*cases))]
+    cases = [case_of(turn, **given) for turn, given in zip(turns, (first, second), strict=True)]
+    found = [each.cluster for each in list_case_outcomes(report_of(*cases))]
     assert found == ([0, 0] if same else [0, 1])
 
 
@@ -667,27 +675,27 @@ def test_advisory_and_known_failures_do_not_decide_the_cause() -> None:
 
 def test_largest_cause_comes_first_and_advisory_ones_last() -> None:
     cases = [
-        *(_case(_turn("No.", PARCEL), evaluator="advisory", required=False) for _ in range(5)),
-        *(_case(_turn(each, PARCEL), evaluator="consent") for each in ("A.", "B.", "C.")),
-        _case(_turn("No.", PARCEL), evaluator="rare"),
+        *(case_of(_turn("No.", PARCEL), evaluator="advisory", required=False) for _ in range(5)),
+        *(case_of(_turn(each, PARCEL), evaluator="consent") for each in ("A.", "B.", "C.")),
+        case_of(_turn("No.", PARCEL), evaluator="rare"),
     ]
-    causes = list_causes(_report(*cases))
+    causes = list_causes(report_of(*cases))
     found = [(group[0].problems[0].evaluator.name, len(group)) for group in causes.new]
     assert found == [("consent", 3), ("rare", 1), ("advisory", 5)]
 
 
 def test_without_content_only_the_reason_is_the_same() -> None:
-    cases = [_case(_turn("No.", "Yes.")), _case(_turn("hunter2", "Yes."))]
-    report = replace(_report(*cases), content_limit="none")
+    cases = [case_of(_turn("No.", "Yes.")), case_of(_turn("hunter2", "Yes."))]
+    report = replace(report_of(*cases), content_limit="none")
     causes = list_causes(report)
     others = causes.describe(causes.new[0]).format_others(str, str)
     assert others == "1 more case fails for the same reason: c1"
 
 
 def test_cases_of_another_evaluator_are_not_hidden_by_many_of_one() -> None:
-    cases = [_case(_turn(f"{chr(97 + n % 26) * (n + 2)}", PARCEL)) for n in range(300)]
-    cases.append(_case(_turn("Ok.", "Ok."), evaluator="no_secrets", misses=["contains a key"]))
-    report = _report(*cases)
+    cases = [case_of(_turn(f"{chr(97 + n % 26) * (n + 2)}", PARCEL)) for n in range(300)]
+    cases.append(case_of(_turn("Ok.", "Ok."), evaluator="no_secrets", misses=["contains a key"]))
+    report = report_of(*cases)
     comment = text_of(CommentReport(), report)
     shown = comment.partition("<details>")[0]
     assert len(re.findall(r"^\*\*`c", shown, re.MULTILINE)) == 2
@@ -703,47 +711,14 @@ def test_largest_folded_causes_are_one_line_each() -> None:
     answers = ["a"] * 9 + ["b"] * 8 + ["c"] * 7 + ["d"] * 6 + ["e"] * 5
     shown, _, _ = text_of(
         CommentReport(report_url="https://pages.example/r.html"),
-        _report(*(_case(_turn(each, PARCEL), evaluator=each) for each in answers)),
+        report_of(*(case_of(_turn(each, PARCEL), evaluator=each) for each in answers)),
     ).partition("<details>")
-    lines = [line for line in shown.splitlines() if " cases such as " in line]
+    lines = [line for line in shown.splitlines() if " cases, " in line]
     assert lines == [
-        f"- {cases} more cases such as [`{case}`](https://pages.example/r.html#/case/{case}): "
-        f"`{answer}`: {FIXED}: `- {PARCEL}` `+ {answer}`"
+        f"- {cases} cases, [`{case}`](https://pages.example/r.html#/case/{case}): "
+        f"{FIXED} · {answer}"
         for cases, case, answer in ((7, "c17", "c"), (6, "c24", "d"), (5, "c30", "e"))
     ]
-
-
-def test_line_about_a_cause_shows_both_answers() -> None:
-    """Also if the expected one is longer than a line."""
-    expected = "The headphones can be returned within 30 days if nothing is missing. " * 2
-    answers = ["a"] * 5 + ["b"] * 4 + ["c"] * 3 + ["It costs 4.95 EUR."] * 2
-    misses = ["no tool returned 4.95"]
-    cases = (_case(_turn(each, expected), misses=misses, evaluator=each[0]) for each in answers)
-    text = text_of(CommentReport(), _report(*cases))
-    [line] = [each for each in text.split("\n") if each.startswith("- 2 more cases such as ")]
-    assert "`: no tool returned 4.95: `- The headphones can be returned within" in line
-    assert line.endswith(" `+ It costs 4.95 EUR.`")
-
-
-def test_line_about_a_cause_shows_where_long_names_of_tools_differ() -> None:
-    """Also behind a first line that is the same on both sides."""
-    long = "lookup_order_status_with_all_details_of_the_customer_service_department_in_"
-    cases = []
-    for letter in "aabbccdd":
-        tools = [f"{long}{'berlin_' * (letter == 'd')}{end}" for end in ("one", f"two_{letter}")]
-        expected, actual = ((name, {"id": 7}) for name in tools)
-        turn = _turn(
-            "Done.",
-            expected_calls=(ExpectedCall(name=expected[0], arguments=expected[1]),),
-            calls=(CallContent(name=actual[0], arguments=actual[1]),),
-        )
-        cases.append(_case(turn, misses=["turn 1: the tool calls differ"]))
-    text = text_of(CommentReport(), _report(*cases))
-    lines = [each for each in text.split("\n") if each.startswith("- 2 more cases")]
-    assert len(lines) == 2
-    for line in lines:
-        expected_call, actual_call = re.findall("`([-+] .*?)`", line)
-        assert expected_call[2:] != actual_call[2:]
 
 
 def test_replaced_tool_is_shown_behind_many_changed_calls() -> None:
@@ -761,7 +736,7 @@ def test_replaced_tool_is_shown_behind_many_changed_calls() -> None:
         for side, calls in (("expected", expected), ("actual", actual))
     }
     details = {"comparisons": [{"matched": False, **sides}]}
-    report = _report(_case(turn, misses=[], details=details))
+    report = report_of(case_of(turn, misses=[], details=details))
     for text in (text_of(CommentReport(), report), _render_terminal(report)):
         shown = text.partition("Evaluators")[0]
         assert "- refund(id=1)" in shown
@@ -776,37 +751,37 @@ def _render_terminal(report: Report) -> str:
 def test_causes_have_different_names() -> None:
     """By tool, argument and kind; with a reason of their own, only if others have the same."""
     refunds = [_refund_product("kettle", 1, calls=tool) for tool in ("refund", "escalate", "pay")]
-    named = name_causes(_report(*refunds))
+    named = name_causes(report_of(*refunds))
     reason = "response_quality: the amount for the kettle is not that of the order"
     assert [*named.values()] == [
         f"{reason} (other arguments refund (amount))",
         f"{reason} (missing refund; unexpected escalate)",
         f"{reason} (missing refund; unexpected pay)",
     ]
-    assert name_causes(_report(*refunds[:1])) == {}
-    silent = [_case(_turn(answer, PARCEL), misses=[]) for answer in ("No.", None)]
+    assert name_causes(report_of(*refunds[:1])) == {}
+    silent = [case_of(_turn(answer, PARCEL), misses=[]) for answer in ("No.", None)]
     name = "response_quality"
     kinds = [f"{name}: another answer", f"{name}: no answer"]
-    assert [*name_causes(_report(*silent)).values()] == kinds
+    assert [*name_causes(report_of(*silent)).values()] == kinds
     findings = [
-        _case(_turn("No.", PARCEL), misses=["is rude", *more]) for more in ([], ["is late"])
+        case_of(_turn("No.", PARCEL), misses=["is rude", *more]) for more in ([], ["is late"])
     ]
-    assert [*name_causes(_report(*findings)).values()] == [f"{name}: is rude (is late)"]
+    assert [*name_causes(report_of(*findings)).values()] == [f"{name}: is rude (is late)"]
 
 
 def test_serious_causes_come_before_frequent_ones() -> None:
     """Forbidden calls, tool errors, other calls, answers, limits; required before advisory."""
     forbidden: dict[str, Any] = {"type": "check", "details": {"forbidden": ["refund"]}}
     cases = [
-        *(_case(_turn("No.", PARCEL), evaluator="polite", required=False) for _ in range(9)),
-        *(_case(_turn("Ok.", "Ok."), **_slow()) for _ in range(5)),
-        *(_case(_turn("Ok.", "Ok."), **_slow("tool calls <= 4")) for _ in range(4)),
-        *(_case(_turn("No.", PARCEL), evaluator="consent") for _ in range(3)),
-        *(_case(_turn("Ok.", "Ok."), **_required("send_mail")) for _ in range(2)),
-        _case(_turn("Ok.", "Ok."), **_tool_errors("`pay` failed")),
-        _case(_turn("Ok.", "Ok."), evaluator="forbidden", **forbidden),
+        *(case_of(_turn("No.", PARCEL), evaluator="polite", required=False) for _ in range(9)),
+        *(case_of(_turn("Ok.", "Ok."), **_slow()) for _ in range(5)),
+        *(case_of(_turn("Ok.", "Ok."), **_slow("tool calls <= 4")) for _ in range(4)),
+        *(case_of(_turn("No.", PARCEL), evaluator="consent") for _ in range(3)),
+        *(case_of(_turn("Ok.", "Ok."), **_required("send_mail")) for _ in range(2)),
+        case_of(_turn("Ok.", "Ok."), **tool_errors("`pay` failed")),
+        case_of(_turn("Ok.", "Ok."), evaluator="forbidden", **forbidden),
     ]
-    report = _report(*cases)
+    report = report_of(*cases)
     causes = list_causes(report)
     found = [(group[0].problems[0].evaluator.name, len(group)) for group in causes.new]
     assert found == [
@@ -822,7 +797,7 @@ def _required(tool: str) -> dict[str, Any]:
     return {"evaluator": "required_tools", "type": "check", "misses": [f"`{tool}` was not called"]}
 
 
-def _tool_errors(*misses: str) -> dict[str, Any]:
+def tool_errors(*misses: str) -> dict[str, Any]:
     limit = {"type": "check", "criterion": "tool errors <= 0"}
     return {"evaluator": "no_tool_errors", "misses": misses, **limit}
 
@@ -834,8 +809,8 @@ def _list_tracked(*tracked: tuple[str, RunChanges | None]) -> Report:
         call = CallContent(name="track", arguments={"id": f"GL-{number}"}, result={"error": error})
         answer = "Please try again later." if changes else "It is lost."
         turn = _turn(answer, PARCEL, calls=(replace(call, error=bool(changes)),))
-        cases.append((_case(turn), changes))
-    report = _report(*(case for case, _ in cases))
+        cases.append((case_of(turn), changes))
+    report = report_of(*(case for case, _ in cases))
     results = tuple(
         replace(each, case=replace(each.case, changes=changes))
         for each, (_, changes) in zip(report.results, cases, strict=True)
@@ -883,9 +858,9 @@ def test_a_tool_that_succeeds_later_is_not_the_cause() -> None:
             CallContent(name="track", result="in transit", error=False),
         ),
     )
-    [result] = _report(_case(turn)).results
+    [result] = report_of(case_of(turn)).results
     report = replace(
-        _report(_case(turn)),
+        report_of(case_of(turn)),
         results=(replace(result, case=replace(result.case, changes=_newly_failing("timeout"))),),
     )
     [outcome] = list_case_outcomes(report)
@@ -895,7 +870,7 @@ def test_a_tool_that_succeeds_later_is_not_the_cause() -> None:
 def test_failed_checks_of_a_case_begin_with_the_cause() -> None:
     """In all reports: the answer differs because a tool fails."""
     answers = make_result("failed", 0.1, case="a", evaluator="answers", misses=["differs"])
-    errors = make_result("failed", 0.5, case="a", **_tool_errors("`track` failed: timeout"))
+    errors = make_result("failed", 0.5, case="a", **tool_errors("`track` failed: timeout"))
     slow = make_result("failed", 0.0, case="a", **_slow())
     report = make_report([slow, answers, errors])
     expected = ["no_tool_errors", "answers", "limit"]

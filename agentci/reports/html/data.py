@@ -35,7 +35,7 @@ from agentci.reports.check_text import (
     shorten_quotes,
 )
 from agentci.reports.contents import KEPT_LEVELS, load_content
-from agentci.reports.differences import RunDifference
+from agentci.reports.differences import RunDifference, format_missing_turns
 from agentci.reports.failures import Cause, list_causes, name_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
@@ -605,7 +605,7 @@ def _describe_difference(difference: RunDifference | None) -> JsonObject | None:
         return None
     answer = difference.answer
     return {
-        "missing": difference.format_missing_turns(),
+        "missing": format_missing_turns(difference.missing_turns),
         "more": difference.format_more(),
         **_drop_empty(
             {

@@ -1,0 +1,174 @@
+"""What one line about a cause shows: the fact that differs, on one line of the page."""
+
+from typing import Any
+
+import pytest
+
+from agentci.model.result import BaselineTurn, CallContent, ExpectedCall, TurnContent
+from agentci.reports.cause_sections import Layout, make_cause_sections
+from agentci.reports.page_height import estimate_height
+from agentci.reports.short_facts import describe_answers
+from tests.reports.test_failure_patterns import case_of, report_of, tool_errors
+
+REFUND = {"order_id": "4722", "amount": "129.00", "reason": "damaged"}
+
+
+def _list_lines(*cases: tuple[Any, ...], name: str = "tone") -> list[str]:
+    """The lines about causes of a comment, without the marks of the list."""
+    given = [(turns, {"evaluator": name, **more}) for turns, more in cases]
+    sections = make_cause_sections(report_of(*given), Layout(causes=0), report_url="")
+    found = [*sections][1]
+    return [block.removeprefix("- ").rstrip("\n") for block in found.blocks]
+
+
+def _turn(calls: list[Any], before: list[Any], answer: str = "Done.") -> TurnContent:
+    """A turn with calls, and with others in the baseline."""
+    return TurnContent(
+        user="Please refund it.",
+        answer=answer,
+        calls=tuple(CallContent(name=name, arguments=given) for name, given in calls),
+        baseline=BaselineTurn(
+            answer="Done.",
+            calls=tuple(ExpectedCall(name=name, arguments=given) for name, given in before),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "line"),
+    [
+        (
+            [[("refund", {**REFUND, "amount": "139.00"})]],
+            [[("refund", REFUND)]],
+            "`refund amount 129.00 → 139.00`",
+        ),
+        (
+            [[("cancel", {"id": 1, "why": "wish", "notify": True})]],
+            [[("cancel", {"id": 1, "why": "mail"})]],
+            "`cancel why mail → wish`, `notify absent → true`",
+        ),
+        (
+            [[("refund", REFUND)], []],
+            [[], [("refund", REFUND)]],
+            "calls `refund` in turn 1 instead of 2",
+        ),
+        ([[("pay", {"id": 1})]], [[("refund", {"id": 1})]], "`refund(id=1) → pay(id=1)`"),
+        ([[("refund", {"id": 1})]], [[]], "`+ refund(id=1)`"),
+        ([[]], [[("refund", {"id": 1})]], "`- refund(id=1)`"),
+        (
+            [[("a", {}), ("b", {"x": 1})]],
+            [[("b", {"x": 1}), ("a", {})]],
+            "`b` was called later than in the baseline",
+        ),
+    ],
+)
+def test_calls_that_differ_are_in_the_line(now: Any, before: Any, line: str) -> None:
+    turns = (_turn(*sides) for sides in zip(now, before, strict=True))
+    misses = ["turn 1: the tool calls differ"]
+    assert _list_lines(case_of(*turns, misses=misses)) == [f"`c0`: {line} · tone"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "shown"),
+    [
+        pytest.param(
+            "You can return it within 30 days of delivery. The return is free.",
+            "You can return it within 14 days of delivery. The return costs 4.99 EUR.",
+            "`30 days → 14 days`, `+ 4.99 EUR`",
+            id="facts",
+        ),
+        pytest.param(
+            "It has a warranty of 24 months, until 2 March 2028.",
+            "It has a warranty of 12 months, until 2 March 2027.",
+            "`24 months → 12 months`, `2028 → 2027`",
+            id="several facts",
+        ),
+        pytest.param(
+            "Normal wear is covered by it.",
+            "Normal wear is not covered by it.",
+            "`covered → not covered`",
+            id="negation",
+        ),
+        pytest.param(
+            "Your flight to Berlin is booked.",
+            "Your flight to Paris is booked.",
+            "`Berlin → Paris`",
+            id="a word",
+        ),
+        pytest.param(
+            '{"amount": 5, "ok": true}', '{"amount": "5", "ok": true}',
+            '`amount: 5 → amount: "5"`', id="JSON",
+        ),
+        pytest.param("B", "A", "answer `B → A`", id="values"),
+        pytest.param("Yes.", None, "no answer", id="none"),
+        pytest.param("Yes.", " ", "an empty answer", id="empty"),
+        pytest.param(
+            "Your lamp is in transit and should arrive on 5 March.",
+            "I could not reach the carrier just now. Please try again later.",
+            "answers `I could not reach the carrier just now. Please…`",
+            id="another answer begins where it begins",
+        ),
+        pytest.param(
+            "I am sorry. Your lamp is in transit and should arrive on 5 March.",
+            "I am sorry. The carrier does not say where it is.",
+            "answers `The carrier does not say where it is.`",
+            id="the sentences before are the same",
+        ),
+    ],
+)  # fmt: skip
+def test_answers_are_shown_by_what_differs(expected: str, actual: str, shown: str) -> None:
+    assert describe_answers(expected, actual).write(66, str, lambda text: f"`{text}`") == shown
+
+
+def test_reason_stands_beside_facts_where_there_is_room_and_replaces_other_words() -> None:
+    facts = TurnContent(
+        user="When?",
+        answer="You can return it within 14 days of delivery, for 4.99 EUR.",
+        expected_answer="You can return it within 30 days of delivery.",
+    )
+    words = TurnContent(user="When?", answer="Soon, you fool.", expected_answer="In spring.")
+    reasons = ["no tool returned 4.99"], ["it is rude"]
+    cases = [case_of(turn, misses=why) for turn, why in zip((facts, words), reasons, strict=True)]
+    assert _list_lines(*cases) == [
+        "`c0`: `30 days → 14 days`, `+ 4.99 EUR` (no tool returned 4.99) · tone",
+        "`c1`: it is rude · tone",
+    ]
+
+
+def test_failed_tool_and_missing_turn_are_named() -> None:
+    missing = TurnContent(user="And?", answer=None, expected_answer="Done.", missing=True)
+    asked = TurnContent(user="Hello", answer="Yes?", expected_answer="Yes?")
+    failed = TurnContent(
+        user="Where?",
+        answer="Try again.",
+        expected_answer="It arrives on 5 March.",
+        calls=(CallContent(name="track", result={"error": "TimeoutError"}, error=True),),
+    )
+    lines = _list_lines(
+        case_of(failed, **tool_errors("`track` failed: TimeoutError")), case_of(asked, missing)
+    )
+    assert lines == [
+        "`c0`: `track` failed: TimeoutError · no_tool_errors",
+        "`c1`: turn 2 is missing · tone",
+    ]
+
+
+@pytest.mark.parametrize("name", ["tone", "tool_trajectory_avg_score"])
+@pytest.mark.parametrize("words", [1, 9, 60])
+def test_line_is_one_line_of_the_page(words: int, name: str) -> None:
+    """Also with long values, which are cut on both sides."""
+    values = [" ".join(f"{each}{n}" for n in range(words)) for each in ("customer", "supplier")]
+    sides: list[Any] = [
+        [("cancel_order", {"id": n, "why": value})] for n, value in enumerate(values)
+    ]
+    [line] = _list_lines(
+        case_of(_turn(*sides), misses=["turn 1: the tool calls differ"]), name=name
+    )
+    assert estimate_height(f"- {line}") == estimate_height("- x")
+    assert " → " in line
+
+
+def test_hostile_names_stay_code() -> None:
+    [line] = _list_lines(case_of(_turn([("a`b|<b>", {"x`": "`\n# y"})], [])))
+    assert "<b>" not in line
+    assert "\n" not in line
