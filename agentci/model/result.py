@@ -482,12 +482,14 @@ class BaselineCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of the same check in the baseline.
 
     Attributes:
+        case: id of its case; empty if that is not known.
         content: number of the content of its case; None if that is not known.
         early_ends: warnings of its case about answers that ended early.
     """
 
     status: Status
     score: float | None
+    case: str = ""
     content: int | None = None
     early_ends: tuple[str, ...] = ()
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lxml import html
 
 from tests.e2e.baseline_workflow import write_eval
 from tests.helpers.support import Ran, run_agentci
@@ -107,6 +108,21 @@ def test_checks_in_only_one_run_are_counted(tmp_path: Path, base: str) -> None:
     assert "  checks of both runs: 5 compared, 1 only in the baseline\n" in ran.out
     compared = run_agentci(["compare", "agentci-results", base], cwd=tmp_path).out
     assert "checks of both runs: 5 compared, 1 added" in compared
+
+
+@pytest.mark.parametrize(("content", "is_kept"), [("budget", True), ("none", False)])
+def test_page_has_the_runs_of_removed_cases(
+    tmp_path: Path, base: str, content: str, is_kept: bool
+) -> None:
+    (tmp_path / "trace5.json").unlink()
+    run(tmp_path, "--baseline", base, "--content", content, cases=5)
+    page = html.document_fromstring((tmp_path / "agentci-results" / "report.html").read_text())
+    data, contents = (json.loads(page.get_element_by_id(each).text) for each in ("data", "cases-0"))
+    [[_, [[evaluator, score]], words, place]] = data["baseline"]["removed_cases"]
+    assert (evaluator, score, words) == ("own", 1.0, "removed")
+    assert place == ([0, 5] if is_kept else None)
+    answers = [turn["answer"] for each in contents[5:] for turn in each["run"]["turns"]]
+    assert answers == (["It is sunny."] if is_kept else [])
 
 
 def test_interrupted_baseline_is_rejected(tmp_path: Path, base: str) -> None:

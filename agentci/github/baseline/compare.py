@@ -70,6 +70,7 @@ class BaselineResults(Struct, frozen=True, kw_only=True):
                 status=each.status,
                 # A program may print a score although it skips a check; a skipped check has none.
                 score=each.score if each.status in SCORED_STATUSES else None,
+                case=each.case.id,
                 content=None if each.case.content in failed else each.case.content,
                 early_ends=tuple(w for w in each.case.warnings if w.startswith(EARLY_END)),
             )

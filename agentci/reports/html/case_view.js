@@ -3,14 +3,8 @@
 function caseView(id, params) {
   const each = caseNamed(id);
   if (!each) {
-    const [, removed, words] = DATA.baseline?.removed_cases?.find(([name]) => name === id) ?? [];
-    if (removed) {
-      return [
-        make('a', { href: REMOVED_CASES }, '\u2190 Comparison'),
-        make('h1', id, ' ', pill('errored', words)),
-        make('div.card.checks', removed.map(([name, before]) => removedBox({ evaluator: { name }, before: ['passed', before] }))),
-      ];
-    }
+    const removed = DATA.baseline?.removed_cases?.find(([name]) => name === id);
+    if (removed) return removedCaseView(removed);
     return [
       make('h1', 'Case not found'),
       make('div.card.none', make('p', `There is no case \u201c${id}\u201d in this report.`), make('a', { href: '#/' }, 'All cases')),
@@ -32,6 +26,17 @@ function caseView(id, params) {
         : make('aside.side', { 'aria-label': 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
       make('div.turns', timelineView(run, each), isOneColumn ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
     ),
+  ];
+}
+
+/** A case that only the baseline has, with its run there. */
+function removedCaseView([id, checks, words, block]) {
+  const { turns = [] } = block ? contentOf({ block }).run : {};
+  const passed = checks.length > 0 && `; it passed ${countOf(checks.length, 'check')}: ${checks.map(([name, before]) => `${name} ${score(before ?? 1)}`).join(', ')}`;
+  return [
+    make('div.casehead', make('nav.crumb', make('a', { href: REMOVED_CASES }, '\u2190 Comparison')), make('div.head', make('h1', id), pill('errored', words))),
+    make('p', 'Only the baseline has a run of this case', passed, turns.length ? '.' : '. Its content is not stored.'),
+    make('div.turns', turns.map((turn, index) => turnView(turn, index, { reference: 'off', isFailed: false, scores: null, findings: [] }))),
   ];
 }
 

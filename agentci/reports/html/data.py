@@ -6,6 +6,7 @@ which the page reads when one of them is opened. Empty members are left out, whi
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from msgspec import to_builtins
@@ -34,7 +35,7 @@ from agentci.reports.check_text import (
     format_reason,
     shorten_quotes,
 )
-from agentci.reports.contents import KEPT_LEVELS, load_content
+from agentci.reports.contents import KEPT_LEVELS, load_content, reduce_content
 from agentci.reports.differences import RunDifference, format_missing_turns
 from agentci.reports.failures import Cause, list_causes, name_causes
 from agentci.reports.groups_and_totals import (
@@ -125,6 +126,8 @@ MAX_PASSED_DETAILS: Final = 1024**2
 MAX_DETAILS: Final = 64 * 1024
 MAX_CHANGES: Final = 50
 MAX_CASE_NAMES: Final = 20
+# Of the runs of cases that only the baseline has, in JSON.
+MAX_MISSING_CHARACTERS: Final = 1024**2
 # Causes that have a card in the overview.
 MAX_CAUSES: Final = 6
 # Nanoseconds since 1970: earlier starts are of clocks that do not show the time of day.
@@ -156,12 +159,23 @@ class PageData:
         self._recorded: dict[str, int] = {}
         self._removed = _group_removed(report.comparison)
         self._ranks: dict[int, int] = {}
+        self._missing = _find_missing_contents(report)
 
     def render_blocks(self) -> Iterator[Markup]:
         """Yield a script element per block of cases."""
         number, texts, size = 0, list[str](), 0
-        outcomes = list_case_outcomes(self._report)
-        for outcome in outcomes:
+        for text in chain(self._render_contents(), self._render_missing_contents()):
+            if texts and (len(texts) == BLOCK_CASES or size + len(text) > BLOCK_CHARACTERS):
+                yield _make_block(number, texts)
+                number, texts, size = number + 1, [], 0
+            self._blocks.append(_Block(number, len(texts)))
+            texts.append(text)
+            size += len(text)
+        if texts:
+            yield _make_block(number, texts)
+
+    def _render_contents(self) -> Iterator[str]:
+        for outcome in list_case_outcomes(self._report):
             content, before = load_content(self._report, outcome.results)
             is_known = (
                 before is not None
@@ -173,15 +187,22 @@ class PageData:
             self._find_start("now", content)
             if before is not None:
                 self._find_start("before", before)
-            text = json_text.dumps_for_html(self._make_content(content, outcome))
-            if texts and (len(texts) == BLOCK_CASES or size + len(text) > BLOCK_CHARACTERS):
-                yield _make_block(number, texts)
-                number, texts, size = number + 1, [], 0
-            self._blocks.append(_Block(number, len(texts)))
-            texts.append(text)
-            size += len(text)
-        if texts:
-            yield _make_block(number, texts)
+            yield json_text.dumps_for_html(self._make_content(content, outcome))
+
+    def _render_missing_contents(self) -> Iterator[str]:
+        """Yield the runs of cases that only the baseline has, without results of tools."""
+        contents, left = self._report.contents, MAX_MISSING_CHARACTERS
+        if contents is None:
+            return
+        for number in self._missing.values():
+            content = reduce_content(contents.load(number, {}), "without_results")
+            run = replace(content, columns={}, performance=None, printed=None)
+            whole: dict[str, Any] = {"run": run, "checks": []}
+            text = json_text.dumps_for_html(whole)
+            left -= len(text)
+            if left < 0:
+                return
+            yield text
 
     def _find_start(self, run: str, content: RunContent) -> None:
         """Note when the first turn of a run was recorded, in milliseconds since 1970."""
@@ -207,6 +228,7 @@ class PageData:
         outcomes = list_case_outcomes(report)
         causes = list_causes(report)
         places = {id(outcome): place for place, outcome in enumerate(outcomes)}
+        missing = dict(zip(self._missing, self._blocks[len(outcomes) :], strict=False))
         self._ranks = {
             id(each): rank
             for group in (*causes.new, *causes.known)
@@ -220,7 +242,7 @@ class PageData:
             "evaluators": [_evaluator(*key) for key in numbers.keys],
             "columns": [_column(each, report) for each in group_by_evaluator(report.results)],
             **_describe_verdict(report),
-            **_describe_baseline(report, self._removed),
+            **_describe_baseline(report, self._removed, missing),
             "classes": [
                 (
                     each.state,
@@ -538,18 +560,21 @@ _NO_TEST: Final = "evaluators with too few cases have neither a test nor an inte
 
 
 def _describe_baseline(
-    report: Report, removed: Mapping[tuple[str, str], list[list[Any]]]
+    report: Report,
+    removed: Mapping[tuple[str, str], list[list[Any]]],
+    blocks: Mapping[str, _Block],
 ) -> JsonObject:
     """Describe the comparison.
 
     Args:
         removed: checks of cases that only the baseline has, by config and case.
+        blocks: where the contents of these cases are.
     """
     comparison = report.comparison
     if comparison is None:
         return {}
     outcomes = {each.outcome for each in comparison.evaluators}
-    missing = _list_missing_cases(report, removed)
+    missing = _list_missing_cases(report, removed, blocks)
     return {
         "baseline": {
             "name": comparison.baseline,
@@ -583,10 +608,25 @@ def _describe_baseline(
     }
 
 
+def _find_missing_contents(report: Report) -> dict[str, int]:
+    """Find the contents of the cases that only the baseline has, by their ids."""
+    if report.content_limit == "none":
+        return {}
+    missing = {case for cases in list_missing_cases(report).values() for case in cases}
+    found = {
+        each.case: each.content
+        for each in report.baseline.values()
+        if each.case in missing and each.content is not None
+    }
+    return dict(islice(found.items(), MAX_CHANGES))
+
+
 def _list_missing_cases(
-    report: Report, removed: Mapping[tuple[str, str], list[list[Any]]]
-) -> list[tuple[str, list[list[Any]], str]]:
-    """List the cases that only the baseline has: id, checks that passed, and their class."""
+    report: Report,
+    removed: Mapping[tuple[str, str], list[list[Any]]],
+    blocks: Mapping[str, _Block],
+) -> list[tuple[str, list[list[Any]], str, _Block | None]]:
+    """List the cases that only the baseline has: id, checks that passed, class, and content."""
     words = {
         case: CASE_CLASSES[state].words
         for state, cases in list_missing_cases(report).items()
@@ -596,7 +636,9 @@ def _list_missing_cases(
     for (_, case), found in removed.items():
         checks.setdefault(case, []).extend(found)
     other = CASE_CLASSES["removed"].words
-    return [(case, found, words.get(case, other)) for case, found in checks.items()]
+    return [
+        (case, found, words.get(case, other), blocks.get(case)) for case, found in checks.items()
+    ]
 
 
 def _describe_difference(difference: RunDifference | None) -> JsonObject | None:

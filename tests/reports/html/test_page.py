@@ -130,7 +130,7 @@ class TestIndex:
         trend = make_trend(newly_failing=(), no_longer_evaluated=(gone,))
         found = data_of(compared(mixed_report(), trend))
         assert found["lost"] == {"required": 0, "case_checks": 1, "checks": [], "more": 0}
-        removed = [["gone", [["response_quality", 0.95]], "removed"]]
+        removed = [["gone", [["response_quality", 0.95]], "removed", None]]
         assert found["baseline"]["removed_cases"] == removed
 
     def test_removed_checks_of_advisory_evaluators_are_not_in_the_tile(self) -> None:

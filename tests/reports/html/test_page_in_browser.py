@@ -653,7 +653,21 @@ class TestOverview:
             )
             for name in ("response_quality", "tone")
         ]
-        page = show(compared(conversation_report(), *trends))
+        report = compared(conversation_report(), *trends)
+        chunks = Chunks()
+        run = make_run("Line 4 goes there.", "Rome")
+        before = BaselineCheck(
+            status="passed", score=1.0, case="by_bus", content=chunks.append(encode_content(run))
+        )
+        report = replace(
+            report,
+            contents=StoredContents(chunks=chunks, redact=lambda content: content),
+            results=tuple(
+                replace(each, case=replace(each.case, content=None)) for each in report.results
+            ),
+            baseline={"removed": before},
+        )
+        page = show(report)
         assert page.texts(".verdict .note") == []
         assert "2 removed" in page_line(page)
         page.run(
@@ -665,10 +679,18 @@ class TestOverview:
             f"{case} removed, 2 checks that passed" for case in ("by_bus", "by_sledge")
         ]
         page.run("document.querySelector('.remarks li a').click()")
-        page.wait("document.querySelector('.checks') !== null")
-        assert page.texts("h1") == ["by_bus removed"]
-        assert page.texts(".check code") == ["response_quality", "tone"]
-        assert page.texts(".check .small .num") == ["baseline 1", "baseline 1"]
+        page.wait(_shows("by_bus"))
+        passed = "it passed 2 checks: response_quality 1, tone 1"
+        assert page.texts("main > p") == [f"Only the baseline has a run of this case; {passed}."]
+        assert page.texts(".step")[:3] == [
+            "User\nA flight to Rome, please.",
+            'Tool calls\nfind_flight(to: "Rome", seats: 2)\n40 ms',
+            "Answer\nLine 4 goes there.",
+        ]
+        assert page.texts("del, ins, .result") == []
+        page.run("location.hash = '#/case/by_sledge'")
+        page.wait(_shows("by_sledge"))
+        assert page.texts("main > p")[0].endswith("tone 1. Its content is not stored.")
 
     def test_numbers_of_still_failing_cases_lead_to_as_many(self, show: Show) -> None:
         page = show(still_failing_report())
