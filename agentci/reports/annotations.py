@@ -10,7 +10,7 @@ from agentci.model.case import CaseSummary
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Place, Severity
 from agentci.reports.check_text import format_outcome, list_findings, split_lines
-from agentci.reports.contents import show_case
+from agentci.reports.contents import load_run
 from agentci.reports.differences import find_difference
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
@@ -153,7 +153,7 @@ def _list_cases(group: Sequence[CaseOutcome], report: Report) -> Iterator[str]:
             yield from (f"  {_shorten_line(line)}" for line in found)
         if len(each.problems) > MAX_CASES:
             yield truncate.format_omitted(len(each.problems) - MAX_CASES)
-        difference = find_difference(show_case(report, each.results).content, "expected")
+        difference = find_difference(load_run(report, each.results).content, "expected")
         for label, lines in [] if difference is None else difference.list_parts():
             yield f"Difference, {label}:"
             yield from (f"  {line}" for line in lines)

@@ -19,7 +19,7 @@ from agentci.reports.comparison import (
     format_evaluator,
     format_whole_config,
 )
-from agentci.reports.contents import show_case
+from agentci.reports.contents import load_run
 from agentci.reports.differences import RunDifference, find_difference
 from agentci.reports.groups_and_totals import MAX_NAMES, filter_by_status, list_first_names
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
@@ -173,7 +173,7 @@ def list_lost_checks(report: Report) -> Iterator[LostChecks]:
 
 
 def _find_difference(report: Report, case: CaseOutcome) -> RunDifference | None:
-    return find_difference(show_case(report, case.results).content, "baseline")
+    return find_difference(load_run(report, case.results).content, "baseline")
 
 
 def _describe_changes(changes: Sequence[CheckChange]) -> str:

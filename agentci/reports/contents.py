@@ -1,16 +1,18 @@
 """The contents of a report's cases: read one at a time, shortened, selected within a budget."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from msgspec import UNSET, Struct, field
+from msgspec import UNSET, Struct, field, json
 
 from agentci._util.text import json_text
 from agentci._util.text.json_text import dumps_compact
+from agentci.errors import InputError
 from agentci.model.case import CaseSummary, DialogueTurn, RunChanges
 from agentci.model.result import (
     CallContent,
-    CaseState,
     CheckResult,
     ContentLevel,
     EvaluatorCalls,
@@ -19,10 +21,9 @@ from agentci.model.result import (
     RunContent,
     TurnContent,
 )
-from agentci.model.trace import INCOMPLETE_RUN, PriceList
-from agentci.model.values import ContentLimit, replace
+from agentci.model.trace import INCOMPLETE_RUN, Milliseconds, PriceList, TokenTotals
+from agentci.model.values import ContentLimit, IdentityKey, replace
 from agentci.recordings.printed_lines import is_changed_output
-from agentci.reports.case_states import find_case_state
 from agentci.reports.compared_runs import read_run
 from agentci.reports.find_run_changes import find_run_changes
 from agentci.reports.groups_and_totals import case_key
@@ -50,8 +51,11 @@ class _Redact(Protocol):
         """Return the value without secrets."""
 
 
-class ChunkReader(Protocol):
+class ChunkStore(Protocol):
     """Stored chunks of bytes."""
+
+    def append(self, chunk: bytes) -> int:
+        """Store ``chunk``; return its number."""
 
     def read(self, number: int) -> bytes:
         """Return the chunk of a number."""
@@ -68,7 +72,7 @@ class StoredContents(Struct, frozen=True, kw_only=True, eq=False):
         levels: by number, how much remains of cases that are not kept in full.
     """
 
-    chunks: ChunkReader
+    chunks: ChunkStore
     redact: _Redact
     levels: Mapping[int, ContentLevel] = field(default_factory=dict)
 
@@ -83,6 +87,12 @@ class StoredContents(Struct, frozen=True, kw_only=True, eq=False):
             content = cut_content(content)
         return reduce_content(content, self.levels.get(number, "full"))
 
+    def are_equal(self, number: int | None, before: int) -> bool:
+        """Whether two contents are stored alike, as of a recording that both runs read."""
+        if number is None or self.get_size(number) != self.get_size(before):
+            return False
+        return self.chunks.read(number) == self.chunks.read(before)
+
     def compare(self, number: int, before: int, *, with_lines: bool) -> RunChanges:
         """Compare two contents, as ``find_run_changes`` does."""
         chunks = [self.chunks.read(each) for each in (number, before)]
@@ -96,124 +106,149 @@ class StoredContents(Struct, frozen=True, kw_only=True, eq=False):
         return self.chunks.get_size(number)
 
 
-class ReportedCase(Struct, frozen=True, kw_only=True):
-    """A case as reports show it.
+class BaselineRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What reports read of a run in the baseline, besides the turns and steps beside those of now.
 
     Attributes:
-        content: with the turns of the baseline.
-        state: its class; None without a baseline.
-        answer_changed: against the baseline; None if not known, as of incomplete runs.
-        before: the content of the baseline; None without one.
-        stored: the same, as far as it is kept, with results of tools.
+        level: how much of it is kept.
+        turn_count: number of recorded turns.
+        start: as of ``find_start``.
+        models: that the agent called; empty if they are not known of both runs.
+        answer_changed: whether a final answer is another one now; None if that is not known.
     """
 
-    summary: CaseSummary
-    content: RunContent
-    state: CaseState | None = None
+    level: ContentLevel
+    turn_count: int
+    start: int | None = None
+    models: tuple[str, ...] = ()
     answer_changed: bool | None = None
-    before: RunContent | None = None
-    stored: RunContent | None = None
+    latency_ms: Milliseconds | None = None
+    tokens: TokenTotals | None = None
+    cost_usd: float | None = None
+    priced: bool = False
 
 
-def list_reported_cases(report: Report) -> Iterator[ReportedCase]:
-    """Yield each case once, in the order of the results, with one content in memory at a time.
+class ReportedRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The run of a case as reports show it.
 
-    Spans have their durations in the baseline.
+    Attributes:
+        content: with the turns of the baseline and the durations of its steps.
+        before: the run in the baseline; None without one.
     """
-    for results in group_by_case(report.results):
-        content, stored = _load_pair(report, results)
-        yield _make_reported_case(report, results, _add_durations(content, stored), stored)
+
+    content: RunContent
+    before: BaselineRun | None = None
 
 
-def show_case(report: Report, results: Sequence[CheckResult]) -> ReportedCase:
-    """Load a case.
+def load_run(report: Report, results: Sequence[CheckResult]) -> ReportedRun:
+    """Load the run of a case beside that of the baseline.
 
     Args:
         results: all results of the case.
     """
-    return _make_reported_case(report, results, *_load_pair(report, results))
+    contents, number = report.contents, results[-1].case.content
+    if not isinstance(contents, StoredContents) or number is None:
+        return _prepare_run(report, results)
+    prepared = _list_prepared_runs(IdentityKey(report))
+    key = number, _find_baseline(report, results), results[-1].config
+    if key in prepared:
+        return _RUN_DECODER.decode(contents.chunks.read(prepared[key]))
+    run = _prepare_run(report, results)
+    with suppress(InputError):  # the disk is full: it is prepared again
+        prepared[key] = contents.chunks.append(_RUN_ENCODER.encode(run))
+    return run
 
 
-def _make_reported_case(
-    report: Report,
-    results: Sequence[CheckResult],
-    content: RunContent,
-    stored: RunContent | None,
-) -> ReportedCase:
-    content, before = _add_turns(content, stored)
-    return ReportedCase(
-        summary=results[-1].case,
-        content=content,
-        state=find_case_state(report, results),
-        answer_changed=_find_answer_change(results, content, before),
-        before=before,
-        stored=stored,
+# The numbers of both contents, and the config.
+_PairKey: TypeAlias = tuple[int, int | None, str]
+
+
+# Each report format reads all runs, and putting two side by side takes longer than reading both.
+@lru_cache(maxsize=1)
+def _list_prepared_runs(_: IdentityKey[Report]) -> dict[_PairKey, int]:
+    """Return the numbers of the runs that were loaded before."""
+    return {}
+
+
+_RUN_ENCODER: Final = json.Encoder()
+_RUN_DECODER: Final = json.Decoder(ReportedRun)
+
+
+def _prepare_run(report: Report, results: Sequence[CheckResult]) -> ReportedRun:
+    content, stored = _load_pair(report, results)
+    if stored is None:
+        return ReportedRun(content=content)
+    before = reduce_content(stored, content.level)
+    # Spans, which are not always kept, name further models.
+    is_comparable = bool(stored.spans) == bool(content.spans)
+    return ReportedRun(
+        content=_add_turns(add_baseline_durations(content, stored), before),
+        before=BaselineRun(
+            level=before.level,
+            turn_count=count_turns(before),
+            start=find_start(before),
+            models=list_models(stored) if is_comparable else (),
+            answer_changed=find_answer_change(content, before),
+            latency_ms=before.latency_ms,
+            tokens=before.tokens,
+            cost_usd=before.cost_usd,
+            priced=before.priced,
+        ),
     )
 
 
-def _is_incomplete(results: Sequence[CheckResult]) -> bool:
+# Nanoseconds since 1970: earlier starts are of clocks that do not show the time of day.
+EARLIEST_START: Final = 10**18
+
+
+def find_start(content: RunContent) -> int | None:
+    """Return when the first turn was recorded, in nanoseconds since 1970; None if not known."""
+    starts = [turn.start for turn in content.turns if turn.start is not None]
+    return min((start for start in starts if start >= EARLIEST_START), default=None)
+
+
+def count_turns(content: RunContent) -> int:
+    """Return the number of turns that the run has."""
+    return sum(not turn.missing for turn in content.turns)
+
+
+def list_models(content: RunContent) -> tuple[str, ...]:
+    """List the models that the agent called, in order."""
+    used = [step.model for turn in content.turns for step in turn.steps]
+    used += [span.model for span in content.spans]
+    return tuple(dict.fromkeys(filter(None, used)))
+
+
+def is_incomplete(results: Sequence[CheckResult]) -> bool:
     """Return whether the run of a case has no answer to compare, such as one that failed."""
     return any(
         each.case.not_captured or (each.reason or "").startswith(INCOMPLETE_RUN) for each in results
     )
 
 
-def _find_answer_change(
-    results: Sequence[CheckResult], content: RunContent, before: RunContent | None
-) -> bool | None:
-    if before is None or _is_incomplete(results):
-        return None
-    changes = results[0].case.changes
-    # Where an answer is not kept, or only its start, this is all that is known.
-    if changes is not None and changes.answer is not None:
-        return True
-    return find_answer_change(content, before)
-
-
-def load_content(
-    report: Report, results: Sequence[CheckResult]
-) -> tuple[RunContent, RunContent | None]:
-    """Load the content of a case, and that of the baseline, as ``list_reported_cases`` does.
-
-    Args:
-        results: all results of the case.
-    """
-    content, stored = _load_pair(report, results)
-    return _add_turns(_add_durations(content, stored), stored)
-
-
 def _load_pair(
     report: Report, results: Sequence[CheckResult]
 ) -> tuple[RunContent, RunContent | None]:
     """Load the content of a case, and all that is kept of its baseline."""
-    summary = results[-1].case
-    contents, found = report.contents, _find_baseline(report, results)
+    summary, before = results[-1].case, _find_baseline(report, results)
+    contents, number = report.contents, summary.content
     prices = report.prices.get(results[-1].config, {})
     content = (
         make_excerpt(summary)
-        if contents is None or summary.content is None
-        else contents.load(summary.content, prices)
+        if contents is None or number is None
+        else contents.load(number, prices)
     )
+    stored: RunContent | None = None
+    if isinstance(contents, StoredContents) and before is not None:
+        is_same = content.level == "full" and contents.are_equal(number, before)
+        stored = content if is_same else contents.load(before, prices)
     if report.content_limit == "none":
         content = reduce_content(content, "none")
-    if contents is None or found is None:
-        return content, None
-    return content, contents.load(found, prices)
+    return content, stored
 
 
-def _add_durations(content: RunContent, stored: RunContent | None) -> RunContent:
-    return content if stored is None else add_baseline_durations(content, stored)
-
-
-def _add_turns(
-    content: RunContent, stored: RunContent | None
-) -> tuple[RunContent, RunContent | None]:
-    """Add the turns of a baseline; return it without results of tools, too."""
-    if stored is None:
-        return content, None
-    before = reduce_content(stored, content.level)
-    content = content if content.level == "none" else add_baseline(content, before)
-    return content, reduce_content(before, "without_results")
+def _add_turns(content: RunContent, before: RunContent) -> RunContent:
+    return content if content.level == "none" else add_baseline(content, before)
 
 
 def make_excerpt(case: CaseSummary) -> RunContent:
@@ -254,7 +289,7 @@ def _add_changes(report: Report, limit: ContentLimit) -> tuple[CheckResult, ...]
             # A replay that printed other lines than its own recording has a warning already.
             warnings = (text for each in results for text in each.case.warnings)
             with_lines = not any(map(is_changed_output, warnings))
-            if limit != "none" and not _is_incomplete(results):
+            if limit != "none" and not is_incomplete(results):
                 found[case_key(case)] = contents.compare(
                     case.content, before, with_lines=with_lines
                 )
@@ -291,7 +326,9 @@ def _select_contents(report: Report, max_bytes: int) -> Report:
     # One byte per case: there may be very many.
     ranks = bytes(_rank(each) for each in cases)
     for rank, results in ((r, cases[i]) for r in range(_OTHERS + 1) for i in _find_all(ranks, r)):
-        content = show_case(report, results).content
+        content, stored = _load_pair(report, results)
+        if stored is not None:
+            content = _add_turns(content, reduce_content(stored, content.level))
         level, size = _choose_level(
             content, KEPT_LEVELS if rank < _OTHERS else KEPT_LEVELS[1:], left
         )

@@ -30,7 +30,7 @@ from agentci.reports.check_text import (
     shorten_quotes,
 )
 from agentci.reports.comparison import format_note
-from agentci.reports.contents import show_case
+from agentci.reports.contents import load_run
 from agentci.reports.differences import Reference, RunDifference, find_difference
 from agentci.reports.failure_patterns import (
     FORBIDDEN,
@@ -226,7 +226,7 @@ class Causes(Struct, frozen=True, kw_only=True):
         )
 
     def _find_difference(self, case: CaseOutcome, reference: Reference) -> RunDifference | None:
-        return find_difference(show_case(self.report, case.results).content, reference)
+        return find_difference(load_run(self.report, case.results).content, reference)
 
     def _describe_check(self, result: CheckResult, *, quotes: bool) -> FailedCheck:
         change = self.changes.get(make_check_key(result))

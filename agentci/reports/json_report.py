@@ -25,11 +25,13 @@ from agentci.reports import results_schema
 from agentci.reports.contents import (
     MAX_FIELD_CHARACTERS,
     FieldCutter,
-    ReportedCase,
-    list_reported_cases,
+    ReportedRun,
+    count_turns,
+    load_run,
 )
 from agentci.reports.groups_and_totals import EvaluatorChecks, group_by_evaluator
 from agentci.reports.outcomes import (
+    CaseOutcome,
     ReportMetrics,
     list_case_outcomes,
     mean_flip_rate,
@@ -96,10 +98,10 @@ def _format_array(items: Iterable[Struct]) -> Iterator[str]:
 
 def _list_cases(report: Report, levels: Counter[ContentLevel]) -> Iterator[results_schema.CaseJson]:
     """Yield the cases, and count them by how much is kept."""
-    outcomes = list_case_outcomes(report)
-    for shown, outcome in zip(list_reported_cases(report), outcomes, strict=True):
-        levels[shown.content.level] += 1
-        yield _case(shown, outcome.cluster)
+    for outcome in list_case_outcomes(report):
+        run = load_run(report, outcome.results)
+        levels[run.content.level] += 1
+        yield _case(outcome, run)
 
 
 def _format_content(limit: ContentLimit, levels: Counter[ContentLevel]) -> Iterator[str]:
@@ -201,8 +203,8 @@ def _evaluator(checks: EvaluatorChecks) -> results_schema.EvaluatorJson:
     )
 
 
-def _case(shown: ReportedCase, cluster: int | None) -> results_schema.CaseJson:
-    case, content, before = shown.summary, shown.content, shown.before
+def _case(outcome: CaseOutcome, run: ReportedRun) -> results_schema.CaseJson:
+    case, content, before = outcome.summary, run.content, run.before
     return results_schema.CaseJson(
         id=case.id,
         trace=case.trace_id,
@@ -212,8 +214,8 @@ def _case(shown: ReportedCase, cluster: int | None) -> results_schema.CaseJson:
         file=case.recording.file,
         line=case.recording.line,
         eval_case_place=None if case.eval_case_place is None else _place(case.eval_case_place),
-        state=shown.state,
-        answer_changed=shown.answer_changed,
+        state=outcome.state,
+        answer_changed=outcome.answer_changed,
         content=content.level,
         latency_ms=content.latency_ms,
         tokens=content.tokens,
@@ -227,14 +229,14 @@ def _case(shown: ReportedCase, cluster: int | None) -> results_schema.CaseJson:
             cost_usd=before.cost_usd,
             priced=before.priced,
         ),
-        turn_count=sum(not turn.missing for turn in content.turns),
+        turn_count=count_turns(content),
         turns=content.turns,
         subagents=content.subagents,
         spans=content.spans,
         baseline_spans=content.baseline_spans,
         columns=content.columns,
         tags=content.tags,
-        cluster=cluster,
+        cluster=outcome.cluster,
         cut=content.cut,
         redacted=content.redacted,
         changes=case.changes,

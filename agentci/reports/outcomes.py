@@ -26,8 +26,15 @@ from agentci.model.result import (
 )
 from agentci.model.trace import Milliseconds, TokenTotals
 from agentci.model.values import IdentityKey, replace
-from agentci.reports.case_states import make_novelty_test
-from agentci.reports.contents import ReportedCase, group_by_case, show_case
+from agentci.reports.case_states import find_case_state, make_novelty_test
+from agentci.reports.contents import (
+    BaselineRun,
+    count_turns,
+    group_by_case,
+    is_incomplete,
+    list_models,
+    load_run,
+)
 from agentci.reports.failure_patterns import (
     MAX_DIFFERING,
     NO_CHANGES,
@@ -64,7 +71,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
 
     Attributes:
         results: of all its checks, in report order.
-        state, answer_changed: as in ``ReportedCase``.
+        state, answer_changed: against the baseline; None if not known, as of incomplete runs.
         amounts: of its run.
         before: of its run in the baseline; None without one, and where the numbers of turns differ.
         models: that the agent called, in order.
@@ -160,7 +167,7 @@ def rank_cause(cases: Sequence[CaseOutcome]) -> tuple[bool, bool, int, int]:
 
 
 def list_case_outcomes(report: Report) -> tuple[CaseOutcome, ...]:
-    """List the outcomes in the order of ``list_reported_cases``."""
+    """List the outcomes of all cases, in the order of the results."""
     return _list_case_outcomes(IdentityKey(report))
 
 
@@ -171,24 +178,25 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
     found: list[CaseOutcome] = []
     is_new = make_novelty_test(report.value)
     for results in group_by_case(report.value.results):
-        shown = show_case(report.value, results)
-        before = shown.before
+        run = load_run(report.value, results)
+        content, before = run.content, run.before
+        summary = results[-1].case
         new = frozenset(each.id for each in results if each.status == "failed" and is_new(each))
-        pattern = _make_pattern(shown, results, new)
+        pattern = _make_pattern(content, summary, results, new)
         patterns.append(pattern)
         found.append(
             CaseOutcome(
-                summary=shown.summary,
+                summary=summary,
                 results=tuple(results),
-                state=shown.state,
-                answer_changed=shown.answer_changed,
-                amounts=_measure(shown.content),
+                state=find_case_state(report.value, results),
+                answer_changed=_find_answer_change(results, before),
+                amounts=_measure(content),
                 before=None
-                if before is None or _count_turns(before) != _count_turns(shown.content)
+                if before is None or before.turn_count != count_turns(content)
                 else _measure(before),
-                models=_list_models(shown.content),
-                models_before=_list_models_before(shown),
-                tags=shown.content.tags,
+                models=list_models(content),
+                models_before=before.models if before else (),
+                tags=content.tags,
                 new=new,
                 decisive=pattern.decisive if pattern else None,
                 kind=pattern.kind if pattern else "",
@@ -202,22 +210,35 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
 
 def find_pattern(report: Report, outcome: CaseOutcome) -> FailurePattern:
     """Make the pattern of a case that fails, for its phrases."""
-    shown = show_case(report, outcome.results)
-    pattern = _make_pattern(shown, outcome.results, outcome.new)
+    content = load_run(report, outcome.results).content
+    pattern = _make_pattern(content, outcome.summary, outcome.results, outcome.new)
     assert pattern is not None  # noqa: S101  (it fails)
     return pattern
 
 
 def _make_pattern(
-    shown: ReportedCase, results: Sequence[CheckResult], new: frozenset[str]
+    content: RunContent,
+    summary: CaseSummary,
+    results: Sequence[CheckResult],
+    new: frozenset[str],
 ) -> FailurePattern | None:
     return make_pattern(
         _list_problems(results),
-        shown.content,
+        content,
         lambda result: result.id in new,
         failed_in_baseline=not new and any(each.status == "failed" for each in results),
-        changes=shown.summary.changes or NO_CHANGES,
+        changes=summary.changes or NO_CHANGES,
     )
+
+
+def _find_answer_change(results: Sequence[CheckResult], before: BaselineRun | None) -> bool | None:
+    if before is None or is_incomplete(results):
+        return None
+    changes = results[0].case.changes
+    # Where an answer is not kept, or only its start, this is all that is known.
+    if changes is not None and changes.answer is not None:
+        return True
+    return before.answer_changed
 
 
 def _number_clusters(
@@ -248,31 +269,10 @@ def _number_clusters(
             yield replace(outcome, cluster=cluster, variant=variant)
 
 
-def _measure(content: RunContent) -> Amounts:
+def _measure(run: RunContent | BaselineRun) -> Amounts:
     return Amounts(
-        latency_ms=content.latency_ms,
-        tokens=content.tokens,
-        cost_usd=content.cost_usd,
-        priced=content.priced,
+        latency_ms=run.latency_ms, tokens=run.tokens, cost_usd=run.cost_usd, priced=run.priced
     )
-
-
-def _count_turns(content: RunContent) -> int:
-    return sum(not turn.missing for turn in content.turns)
-
-
-def _list_models(content: RunContent) -> tuple[str, ...]:
-    used = [step.model for turn in content.turns for step in turn.steps]
-    used += [span.model for span in content.spans]
-    return tuple(dict.fromkeys(filter(None, used)))
-
-
-def _list_models_before(shown: ReportedCase) -> tuple[str, ...]:
-    """List the models of the baseline, unless spans, which name further ones, were not kept."""
-    stored = shown.stored
-    if stored is None or bool(stored.spans) != bool(shown.content.spans):
-        return ()
-    return _list_models(stored)
 
 
 MAX_CASES: Final = 10

@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from agentci.errors import InputError
 from agentci.model.case import Case
 from agentci.model.result import BaselineCheck, CheckResult, Report, Status
 from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.model.values import replace
-from agentci.reports.contents import StoredContents, limit_contents, list_reported_cases
+from agentci.reports.contents import StoredContents, limit_contents, load_run
+from agentci.reports.html.page import HtmlReport
 from agentci.reports.json_report import JsonReport
+from agentci.reports.outcomes import list_case_outcomes
 from agentci.reports.run_content import make_case_summary
 from tests.helpers.reports import PLACE, Chunks, make_report, make_result, text_of
 
@@ -224,18 +227,59 @@ def test_secrets_are_removed_before_texts_are_shortened() -> None:
     assert json.loads(written)["cases"][0]["redacted"] is True
 
 
+class _LimitedChunks(Chunks):
+    """Chunks on a disk that may be full; notes which are read."""
+
+    is_full = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers_read = set[int]()
+
+    def append(self, chunk: bytes) -> int:
+        if self.is_full:
+            raise InputError.from_message("not enough disk space for the traces")
+        return super().append(chunk)
+
+    def read(self, number: int) -> bytes:
+        self.numbers_read.add(number)
+        return super().read(number)
+
+
+def test_run_is_put_beside_the_baseline_once_for_all_reports(builder: Builder) -> None:
+    builder.chunks = chunks = _LimitedChunks()
+    builder.add("a", _turn("No."), status="failed")
+    builder.add_before("a", _turn("Yes."))
+    report = limit_contents(builder.build(), "budget")
+    written = text_of(JsonReport(), report), text_of(HtmlReport(), report)
+    chunks.numbers_read.clear()
+    assert (text_of(JsonReport(), report), text_of(HtmlReport(), report)) == written
+    assert chunks.numbers_read == {2}  # 0 and 1 are what both runs recorded
+
+
+def test_full_disk_does_not_keep_reports_from_being_written(builder: Builder) -> None:
+    builder.chunks = chunks = _LimitedChunks()
+    builder.add("a", _turn("No."), status="failed")
+    builder.add_before("a", _turn("Yes."))
+    report = builder.build()
+    chunks.is_full = True
+    written = text_of(JsonReport(), report)
+    chunks.is_full = False
+    assert text_of(JsonReport(), replace(report)) == written
+
+
 def test_report_without_contents_shows_excerpts_of_summaries() -> None:
     report = make_report([make_result("passed")])
-    [shown] = list_reported_cases(limit_contents(report, "budget"))
-    assert shown.content.level == "excerpt"
-    assert [turn.user for turn in shown.content.turns] == ["Hello", "Book it"]
+    content = load_run(limit_contents(report, "budget"), report.results).content
+    assert content.level == "excerpt"
+    assert [turn.user for turn in content.turns] == ["Hello", "Book it"]
 
 
 def test_baseline_without_contents_gives_only_the_state() -> None:
     result = make_result("failed", 0.1)
     baseline = {result.id: BaselineCheck(status="passed", score=1.0)}
-    [shown] = list_reported_cases(replace(make_report([result]), baseline=baseline))
-    assert (shown.state, shown.before) == ("new_failure", None)
+    [outcome] = list_case_outcomes(replace(make_report([result]), baseline=baseline))
+    assert (outcome.state, outcome.before) == ("new_failure", None)
 
 
 def test_case_whose_content_was_not_stored_is_an_excerpt() -> None:

@@ -35,7 +35,7 @@ from agentci.reports.check_text import (
     format_reason,
     shorten_quotes,
 )
-from agentci.reports.contents import KEPT_LEVELS, load_content, reduce_content
+from agentci.reports.contents import KEPT_LEVELS, find_start, load_run, reduce_content
 from agentci.reports.differences import RunDifference, format_missing_turns
 from agentci.reports.failures import Cause, list_causes, name_causes
 from agentci.reports.groups_and_totals import (
@@ -130,8 +130,6 @@ MAX_CASE_NAMES: Final = 20
 MAX_MISSING_CHARACTERS: Final = 1024**2
 # Causes that have a card in the overview.
 MAX_CAUSES: Final = 6
-# Nanoseconds since 1970: earlier starts are of clocks that do not show the time of day.
-EARLIEST_START: Final = 10**18
 
 
 class _Block(NamedTuple):
@@ -176,7 +174,8 @@ class PageData:
 
     def _render_contents(self) -> Iterator[str]:
         for outcome in list_case_outcomes(self._report):
-            content, before = load_content(self._report, outcome.results)
+            run = load_run(self._report, outcome.results)
+            content, before = run.content, run.before
             is_known = (
                 before is not None
                 and outcome.answer_changed is not None
@@ -184,9 +183,8 @@ class PageData:
             )
             self._calls_changed.append(is_known and any(map(_has_other_calls, content.turns)))
             self._results_changed.append(any(map(_has_other_results, content.turns)))
-            self._find_start("now", content)
-            if before is not None:
-                self._find_start("before", before)
+            self._note_start("now", find_start(content))
+            self._note_start("before", before.start if before else None)
             yield json_text.dumps_for_html(self._make_content(content, outcome))
 
     def _render_missing_contents(self) -> Iterator[str]:
@@ -204,12 +202,11 @@ class PageData:
                 return
             yield text
 
-    def _find_start(self, run: str, content: RunContent) -> None:
+    def _note_start(self, run: str, start: int | None) -> None:
         """Note when the first turn of a run was recorded, in milliseconds since 1970."""
-        for turn in content.turns:
-            if turn.start is not None and turn.start >= EARLIEST_START:
-                start = turn.start // 1_000_000
-                self._recorded[run] = min(start, self._recorded.get(run, start))
+        if start is not None:
+            start //= 1_000_000
+            self._recorded[run] = min(start, self._recorded.get(run, start))
 
     def render_transcripts(self) -> Iterator[Markup]:
         """Yield one script element per check that has recorded evaluator calls.
