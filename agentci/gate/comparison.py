@@ -575,10 +575,15 @@ def _explain_cases_needed(tested: _TestedEvaluator, needed: int, alpha: float) -
 def _format_tested(tested: _TestedEvaluator) -> str:
     """Format what was tested: "20 cases, 8 changed, max_regression 0.05"."""
     others = Counter(each.check_class for each in tested.scores if not each.comparable)
-    counts = (f"{count:,} {name.replace('_', ' ')}" for name, count in others.items())
+    counts = (f"{count:,} {_name_tested(name)}" for name, count in others.items())
     allowed = tested.comparison.max_regression
     limit = [] if allowed is None else [f"max_regression {allowed:g}"]
     return ", ".join([format_count(len(tested.scores), "case"), *counts, *limit])
+
+
+def _name_tested(check_class: CheckClass) -> str:
+    """Name a class of tested checks, of which those that this run lacks have an eval case."""
+    return name_status("unrecorded") if check_class == "removed" else check_class.replace("_", " ")
 
 
 def _count_missing(comparison: EvaluatorComparison) -> Mapping[ChangedStatus, int]:

@@ -511,16 +511,17 @@ def _describe_errored(errored: Sequence[CheckResult]) -> str:
 def _check_coverage(configs: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:
     """Report eval cases without runs, and runs without eval cases; a note lists the latter, too."""
     if coverage.missing:
-        yield GateReason("not_evaluated", _describe_missing(coverage.missing))
+        yield GateReason("not_evaluated", describe_missing(coverage.missing))
     if coverage.allowed:
-        yield GateReason("remark", _describe_missing(coverage.allowed))
+        yield GateReason("remark", describe_missing(coverage.allowed))
     fails = any(config.unpooled_groups[0].thresholds.on_skip == "fail" for config in configs)
     if coverage.unmatched and fails:
         text = f"{format_count(coverage.unmatched, 'recorded run')} without an eval case"
         yield GateReason("failed", text)
 
 
-def _describe_missing(cases: Sequence[str]) -> str:
+def describe_missing(cases: Sequence[str]) -> str:
+    """Describe the eval cases without a recorded run."""
     names = ", ".join(truncate.truncate_list(cases, MAX_NAMES))
     return f"{format_count(len(cases), 'eval case')} without a recorded run: {names}"
 

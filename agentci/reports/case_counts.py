@@ -82,6 +82,16 @@ def list_missing_cases(report: Report) -> Mapping[CaseState, tuple[str, ...]]:
     }
 
 
+def has_uncounted_errors(report: Report) -> bool:
+    """Return whether a case has an error, and is counted in another class."""
+    counted = ("error", "still_errored", "unrecorded")
+    return any(
+        (each.state or _name_outcome(each)) not in (*counted, "errored")
+        for each in list_case_outcomes(report)
+        if any(result.status == "errored" for result in each.results)
+    )
+
+
 def _list_notes(report: Report, passed: Sequence[CaseOutcome]) -> Iterator[CaseNote]:
     for kind, words in TOOL_CHANGES.items():
         tools = [found for each in passed if (found := each.list_tools(kind))]

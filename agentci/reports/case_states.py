@@ -44,6 +44,9 @@ CASE_CLASSES: Final[Mapping[CaseState, CaseClass]] = {
 }
 
 
+UNRECORDED: Final = CASE_CLASSES["unrecorded"].words
+
+
 def make_check_key(result: CheckResult) -> CheckKey:
     """Make the key of a check in the baseline's changes."""
     return result.config, result.evaluator.name, result.case.id

@@ -12,6 +12,8 @@ from agentci._util.text.format import format_count
 from agentci.gate.comparison import NO_LONGER_EVALUATED
 from agentci.model.result import Report
 from agentci.model.values import replace
+from agentci.reports.case_counts import list_missing_cases
+from agentci.reports.case_states import UNRECORDED
 from agentci.reports.changed_checks import LOST_TITLE, LostChecks, format_lost, join_lost
 from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.comparison import ADVISORY
@@ -104,11 +106,13 @@ def make_cause_sections(
     yield _make_cases(map(render_line, lines), len(lines), lead, share=0.05)
     if more:
         section = _make_cases(map(render, more), len(more), "", share=0.15)
-        what = "with new failures" if report.baseline else "with failures"
-        count = format_count(sum(map(len, more)), "more case" if first else "case")
+        # The title says how many cases all are.
+        cases = format_count(sum(map(len, more)), "more case")
         unnamed = more[layout.further :]
-        others = f"{format_count(len(unnamed), 'more cause')} in {sum(map(len, unnamed)):,} of them"
-        summary = f"{count} {what}{f', {others}' if unnamed else ''}"
+        causes_left = format_count(len(unnamed), "more cause")
+        others = f"{causes_left} in {format_count(sum(map(len, unnamed)), 'case')}"
+        what = f"{cases} with failures" if first else "Checks and differences"
+        summary = f"{what}{f', {others}' if unnamed else ''}"
         yield replace(fold_section(section, summary), stays=True)
 
 
@@ -139,7 +143,7 @@ def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) 
 def make_lost_sections(
     report: Report, most: int, *, report_url: str, is_tight: bool = False
 ) -> Iterator[Section]:
-    """Yield the checks that are no longer evaluated.
+    """Yield the eval cases without a recorded run, and the checks that are no longer evaluated.
 
     Args:
         most: groups of them that are not folded.
@@ -154,6 +158,9 @@ def make_lost_sections(
     def write(case: str) -> str:
         return format_case_link(case, report_url if case in present else "")
 
+    if names := list_missing_cases(report)["unrecorded"]:
+        line = f"- **{UNRECORDED}:** {list_first_names(names, markdown_code)}\n"
+        yield Section(name="failures", title="", noun="line", blocks=[line], total=1)
     lost = join_lost(causes.lost)
     first, more = lost[:most], lost[most:]
     word = f"**{NO_LONGER_EVALUATED}:** " if is_tight else ""

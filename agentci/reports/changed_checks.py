@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from agentci._util.text.format import format_count
-from agentci.gate.comparison import NO_LONGER_EVALUATED, name_status
+from agentci.gate.comparison import NO_LONGER_EVALUATED
 from agentci.model.case import ResultChange
 from agentci.model.gate import ChangedStatus, CheckChange
 from agentci.model.result import CheckResult, Report
@@ -117,8 +117,7 @@ def format_lost(
     if all(each.is_without_cases for each in group):
         cases = [*dict.fromkeys(case for each in group for case in each.cases)]
         names = list_first_names(cases, write_case)
-        what = f"{format_count(len(cases), 'case')} {name_status(first.status)}"
-        return f"{what} with {checks} that passed: {names}"
+        return f"{format_count(len(cases), 'case')} removed with {checks} that passed: {names}"
     if not others:
         return f"{write(first.evaluator)} {first.change}: {first.format_cases(write_case)}"
     names = list_first_names([each.evaluator for each in group], write)
@@ -128,7 +127,7 @@ def format_lost(
 def list_lost_checks(report: Report) -> Iterator[LostChecks]:
     """Yield the checks that are no longer evaluated; those of a config that is gone together.
 
-    Errored ones have a list of their own.
+    Errored ones, and those of cases without a recorded run, have a list of their own.
     """
     comparison = report.comparison
     if comparison is None:
@@ -143,7 +142,7 @@ def list_lost_checks(report: Report) -> Iterator[LostChecks]:
             own = [each for each in comparison.evaluators if each.config == compared.config]
             name = format_whole_config(own)
         for change in compared.no_longer_evaluated:
-            if change.status == "errored":
+            if change.status in ("errored", "unrecorded"):
                 continue
             result = results.get((compared.config, compared.evaluator, change.case))
             reason = "" if result is None else format_headline(result)

@@ -106,8 +106,8 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
     """Yield the parts below the verdict, the most important first.
 
     Args:
-        is_tight: whether a word at each line takes the place of headings, reasons are one line, the
-            evaluators that regressed are above the failures, and all notes and problems are folded.
+        is_tight: whether a word at each line takes the place of headings, reasons are one line, and
+            all notes and problems are folded.
     """
     several = groups_and_totals.has_several_configs(report.results)
     unfolded = 0 if is_tight else sections.MAX_UNFOLDED
@@ -116,7 +116,7 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
     errors = groups_and_totals.group_by_cases(
         groups_and_totals.filter_by_status(report.results, "errored")
     )
-    evaluators = _EvaluatorTables(report, is_tight=is_tight)
+    evaluators = _EvaluatorTables(report)
 
     yield Part(
         make=lambda _: sections.make_short_reasons_sections(report, MAX_REASONS, joined=is_tight)
@@ -196,9 +196,8 @@ class _EvaluatorTables:
         regressed: required ones first, then by their drop.
     """
 
-    def __init__(self, report: Report, *, is_tight: bool) -> None:
+    def __init__(self, report: Report) -> None:
         self._report = report
-        self._name: sections.BlockName = "reasons" if is_tight else "evaluators"
         self._several = groups_and_totals.has_several_configs(report.results)
         self._found = groups_and_totals.group_by_evaluator(report.results)
         self._compared = report.comparison.evaluators if report.comparison else ()
@@ -223,7 +222,7 @@ class _EvaluatorTables:
         of = f" ({most:,} of {len(self.regressed):,})" if most < len(self.regressed) else ""
         zeros = _note_zeros([self._by_name[_key(each)] for each in shown])
         yield sections.Section(
-            name=self._name,
+            name="evaluators",
             title=_write_head([f"Regressed{of}", "Passed", "Mean score (change)"], ["---"]),
             noun="regressed evaluator",
             blocks=(self._render_row(each, is_short=True) for each in shown),

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.format import format_score
+from agentci._util.text.format import format_count, format_score
 from agentci._util.text.suggest import shorten_commit
 from agentci.gate.policy_changes import has_looser, summarize_changes
 from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Problem
 from agentci.reports import comparison as baseline_text
-from agentci.reports.case_counts import format_case_line
+from agentci.reports.case_counts import format_case_line, list_missing_cases
+from agentci.reports.case_states import UNRECORDED
 from agentci.reports.changed_checks import (
     LOST_TITLE,
     LOWER_SCORE_TITLE,
@@ -356,7 +357,9 @@ def _colour_line(line: str, *, colour: bool) -> str:
 
 
 def _list_lost(causes: Causes, *, colour: bool) -> Iterator[str]:
-    """Yield the checks that passed in the baseline and are not evaluated any more."""
+    """Yield the eval cases without a run, and checks that passed in the baseline and do not run."""
+    if names := list_missing_cases(causes.report)["unrecorded"]:
+        yield f"{format_count(len(names), 'case')} {UNRECORDED}: {list_first_names(names, _cell)}"
     groups = join_lost(causes.lost)
     for group in groups[:MAX_ITEMS]:
         reason = f" ({_line(group[0].reason)})" if group[0].reason else ""

@@ -49,7 +49,7 @@ from agentci.reports.outcomes import (
 )
 from agentci.reports.verdict import (
     format_title,
-    list_reasons,
+    list_further_reasons,
     list_verdict_warnings,
     split_title,
 )
@@ -235,7 +235,7 @@ def make_warnings_section(found: Mapping[str, Sequence[CaseSummary]]) -> Section
 
 def make_reasons_section(report: Report) -> Section:
     """Make a section of the other reasons for the verdict."""
-    return _make_reasons([markdown_prose(each) for each in list_reasons(report)[1:]])
+    return _make_reasons([markdown_prose(each) for each in list_further_reasons(report)])
 
 
 def make_short_reasons_sections(report: Report, most: int, *, joined: bool) -> Iterator[Section]:
@@ -247,7 +247,7 @@ def make_short_reasons_sections(report: Report, most: int, *, joined: bool) -> I
         joined: whether they are one line, without the names of what errored, which is shown apart.
     """
     regressed, others = list[str](), list[str]()
-    for each in list_reasons(report)[1:]:
+    for each in list_further_reasons(report):
         if (found := _REGRESSION.match(each)) is not None:
             # At the start of a line, a number with a point would be that of a list.
             scores = markdown_prose(f"from{found[2]}").removeprefix("from")

@@ -1,5 +1,6 @@
 """The verdict in the words that all reports show, and the warnings that a passed gate leaves."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
@@ -13,11 +14,17 @@ from agentci.gate.comparison import (
     list_worse,
 )
 from agentci.gate.policy_changes import count_changes, describe_unknown_base
-from agentci.gate.rules import list_changed_facts, list_possible_errors
+from agentci.gate.rules import (
+    describe_missing,
+    find_coverage,
+    list_changed_facts,
+    list_possible_errors,
+)
 from agentci.model.requests import CHANGED_FACTS
 from agentci.model.result import Report
 from agentci.model.trace import PRINTED_KEY, concerns_reviewers
 from agentci.model.values import IdentityKey
+from agentci.reports.case_counts import has_uncounted_errors, list_missing_cases
 from agentci.reports.case_states import find_changes, make_check_key
 from agentci.reports.changed_checks import count_tool_changes
 from agentci.reports.changed_runs import list_unseen
@@ -79,6 +86,26 @@ def list_reasons(report: Report) -> tuple[str, ...]:
     if is_invalid_input(report):
         return tuple(others)
     return tuple(filter(None, (_join([main, *_name_warnings(report, main)]), *others)))
+
+
+def list_further_reasons(report: Report) -> tuple[str, ...]:
+    """List the reasons but the main one, and but those that the numbers of cases say."""
+    unrecorded = list_missing_cases(report)["unrecorded"]
+    coverage = find_coverage(report.gates)
+    counted = [
+        describe_missing(cases)
+        for cases in (coverage.missing, coverage.allowed)
+        if {*cases} <= {*unrecorded}
+    ]
+    has_errors = has_uncounted_errors(report)
+    return tuple(
+        each
+        for each in list_reasons(report)[1:]
+        if each not in counted and (has_errors or not _ERRORED.match(each))
+    )
+
+
+_ERRORED: Final = re.compile(r"(?:.*: )?[0-9,]+ checks?(?: of [0-9,]+ cases?)? errored(?: \(|\Z)")
 
 
 def format_title(report: Report) -> str:

@@ -639,7 +639,7 @@ class TestRemoved:
         [found] = compare_runs(before, before[:18], own, baseline="base").evaluators
         assert [each.case for each in found.worse] == ["c18", "c19"]
         assert found.outcome == "inconclusive"
-        assert found.reason.startswith("mean score 1 → 0.9 (20 cases, 2 removed), not significant")
+        assert found.reason.startswith("mean score 1 → 0.9 (20 cases, 2 without a recorded run), ")
         [fewer] = compare_runs(before, before[:14], own, baseline="base").evaluators
         assert [each.case for each in fewer.worse] == ["c18", "c19"]
 

@@ -203,8 +203,7 @@ def test_new_failures_show_reason_change_and_first_difference(golden: Golden) ->
     report = conversation_report()
     text = _render(report)
     golden("comment-conversations.md", text)
-    # There is not much room: what regressed comes first.
-    assert text.index("| Regressed |") < text.index("### New failures")
+    assert text.index("### New failures") < text.index("| Regressed |")
     assert text.index("### New failures") < text.index(
         "<summary>Still failing, as in the baseline: 1 case"
     )
@@ -300,6 +299,9 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
     text = _render(_report_of(count))
     shown = _unfold(text)
     assert _measure(text) <= MAX_HEIGHT
+    top = shown.partition("### New failures")[0]
+    lines = [each for each in top.split("\n") if each and "more " not in each]
+    assert len(lines) <= 4
     assert len([*filter(None, shown.split("\n"))]) <= 30
     for part in (
         "**looser policy:** threshold 0: 1 → 0; threshold 1: 1 → 0",
@@ -307,12 +309,12 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
         "more reasons</summary>",
         f"### New failures: {sum(n % 12 < 4 for n in range(count))} cases",
         "removed",
-        "with new failures</summary>",
         f"Fixed: {format_count(sum(n % 12 == 4 for n in range(count)), 'case')}",
         "- **errored:** `a_metric_of_answers_0`: Evaluator exited with code 0 (",
         "4 warnings",
     ):
         assert part in shown
+    assert re.search("<summary>(Checks and differences|[0-9]+ more cases with failures)", shown)
     assert "_Not shown" not in text
     assert len(re.findall(r"^- (\d+ cases, )?`order-\d+`: ", shown, re.MULTILINE)) >= 2
 
@@ -361,8 +363,12 @@ def test_reasons_are_one_line_where_there_is_little_room() -> None:
     report = make_report([make_result("failed", 0.1)])
     reasons = ("1 check failed", "1 eval case without a recorded run: a", "1 check errored (`x`)")
     report = replace(report, decision=replace(report.decision, reasons=reasons))
+    # No case has an error: that of a failed one would not be counted.
+    assert _list_short(report, joined=True) == ["- 1 eval case without a recorded run: a\n"]
+    more = (*reasons[:2], "b: c is missing")
+    report = replace(report, decision=replace(report.decision, reasons=more))
     assert _list_short(report, joined=True) == [
-        "- 1 eval case without a recorded run: a; 1 check errored\n"
+        "- 1 eval case without a recorded run: a; b: c is missing\n"
     ]
     report = replace(report, decision=replace(report.decision, reasons=reasons[:1]))
     assert not _list_short(report, joined=True)
@@ -422,7 +428,7 @@ def test_causes_beyond_one_screen_are_folded() -> None:
     shown, _, folded = render(20, 50).partition("<details>")
     lines = shown.count("- `c")
     assert lines in range(3, 19)
-    others = f"{19 - lines} more causes in {19 - lines} of them"
+    others = f"{19 - lines} more causes in {19 - lines} cases"
     assert folded.startswith(f"\n<summary>19 more cases with failures, {others}</summary>")
 
 

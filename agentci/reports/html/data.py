@@ -63,7 +63,12 @@ from agentci.reports.outcomes import (
 )
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
 from agentci.reports.policy_effects import explain_policy
-from agentci.reports.verdict import format_conclusion, list_reasons, list_verdict_warnings
+from agentci.reports.verdict import (
+    format_conclusion,
+    list_further_reasons,
+    list_reasons,
+    list_verdict_warnings,
+)
 
 
 class Markup(str):
@@ -541,7 +546,7 @@ def _describe_verdict(report: Report) -> JsonObject:
             if list_verdict_warnings(report)
             else _STATUSES[get_verdict(report.decision)],
             "title": format_conclusion(report),
-            "reasons": list_reasons(report),
+            "reasons": [*list_reasons(report)[:1], *list_further_reasons(report)],
             "notes": report.decision.unlisted_notes,
             "counts": format_counts(report),
             "is_invalid": is_invalid_input(report),
@@ -656,19 +661,16 @@ def _describe_difference(difference: RunDifference | None) -> JsonObject | None:
 
 
 def _describe_lost(lost: Sequence[LostChecks], comparison: Comparison | None) -> JsonObject:
-    """Describe what is no longer evaluated: of removed cases together, of others by evaluator."""
-    gone = [each for each in lost if each.is_without_cases]
-    cases = {case for each in gone for case in each.cases}
+    """Describe the checks that are no longer evaluated: by evaluator, without removed cases."""
     others = [each for each in lost if not each.is_without_cases]
     return {
-        # Of required evaluators, and of other cases.
-        "required": sum(
-            each.status in ("removed", "unrecorded") and each.case not in cases
+        # Of required evaluators.
+        "missing": sum(
+            each.status in ("removed", "unrecorded")
             for compared in (comparison.evaluators if comparison else ())
             if compared.required
             for each in compared.no_longer_evaluated
         ),
-        "case_checks": sum(each.checks for each in gone),
         "checks": [
             {
                 "evaluator": each.evaluator,

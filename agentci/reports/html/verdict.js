@@ -136,7 +136,7 @@ function tilesView() {
   const checks = CASES.flatMap((each) => each.checks);
   const required = checks.filter(({ evaluator }) => evaluator.required);
   const advisory = checks.length - required.length;
-  const removed = DATA.lost.case_checks + DATA.lost.required;
+  const { missing } = DATA.lost;
   const statuses = required.map(({ status }) => status);
   const totals = totalsOf(statuses);
   const rate = passRate(statuses);
@@ -172,7 +172,7 @@ function tilesView() {
         rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}${DATA.baseline?.rescored ? ' with these evaluators' : ''}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),
-      make('dd.legend', ...legendOf(totals), removed > 0 && make('span', make('i.errored'), `${count(removed)} no longer evaluated`), advisory ? make('span', `${count(advisory)} advisory`) : null),
+      make('dd.legend', ...legendOf(totals), missing > 0 && make('span', make('i.errored'), `${count(missing)} no longer evaluated`), advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
     tile('Latency of a case, p50', milliseconds(valueOf(p50)), change('ms', p50, latency)),
     tile('Latency of a case, p95', milliseconds(valueOf(p95)), change('ms', p95, { ...latency, noise: DATA.noise[1] })),

@@ -129,7 +129,7 @@ class TestIndex:
         gone = make_change("gone", 0.95, None, "removed")
         trend = make_trend(newly_failing=(), no_longer_evaluated=(gone,))
         found = data_of(compared(mixed_report(), trend))
-        assert found["lost"] == {"required": 0, "case_checks": 1, "checks": [], "more": 0}
+        assert found["lost"] == {"missing": 1, "checks": [], "more": 0}
         removed = [["gone", [["response_quality", 0.95]], "removed", None]]
         assert found["baseline"]["removed_cases"] == removed
 
@@ -140,7 +140,7 @@ class TestIndex:
             make_trend(evaluator=name, required=required, no_longer_evaluated=tuple(gone))
             for name, required in (("price", True), ("tone", False))
         ]
-        assert data_of(compared(mixed_report(), *trends))["lost"]["required"] == 1
+        assert data_of(compared(mixed_report(), *trends))["lost"]["missing"] == 2
 
     def test_cause_is_a_sentence(self) -> None:
         crash = "exit code 1: Traceback (most recent call last):\n  File x\nValueError: no 4711"

@@ -297,7 +297,7 @@ def test_numbers_of_what_was_removed_are_the_same_in_all_reports() -> None:
     ]
     report = compared(make_report(results), *trends)
     data = data_of(report)
-    assert (data["lost"]["case_checks"], data["lost"]["required"]) == (2, 2)
+    assert data["lost"]["missing"] == 4
     assert [each["checks"] for each in data["lost"]["checks"]] == ["2 more checks"]
     comment, summary = (text_of(each, report) for each in (CommentReport(), SummaryReport()))
     terminal = render_console(report, quiet=False, verbose=False, colour=False)
