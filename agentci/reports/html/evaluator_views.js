@@ -251,22 +251,26 @@ function comparedCases([first, ...others]) {
     box.after(...others.map((each) => comparedCase(each)));
     rest.remove();
   };
-  const left = others.length - MAX_MEMBERS;
+  const lines = Map.groupBy(others.slice(0, MAX_CHANGED), (each) => make('p', memberLine(each, first)).textContent);
   const rest = make(
     'div.answer',
     quiet(`${countOf(others.length, 'more case')} ${first.cluster === undefined ? 'with the same change' : 'of the same cause'}:`),
-    list(others.slice(0, MAX_MEMBERS).map((each) => memberLine(each, first)), 'members'),
-    left > 0 && make('p.quiet', `\u2026 and ${count(left)} more`),
+    list([...lines.values()].slice(0, MAX_MEMBERS).map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first)]), 'members'),
     make('button.btn', { onclick: open }, `Show ${countOf(others.length, 'more case')} of this group`),
   );
   box.append(rest);
   return box;
 }
 
-// Of a group, without opening it.
+// Of a group, without opening it: lines, and cases of which one line tells.
 const MAX_MEMBERS = 10;
+const MAX_NAMES = 5;
 
-/** A case of a group on one line: evaluators that fail other than in its first case, the first difference, and amounts that grew. */
+function caseAnchors(cases) {
+  return cases.map((each, at) => [at ? ', ' : '', make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, each.id)]);
+}
+
+/** A case of a group on one line: the first difference, evaluators that fail other than in its first case, and amounts that grew. */
 function memberLine(each, first) {
   const failing = (one) => problemsOf(one).map(({ evaluator }) => evaluator.name);
   const [own, shown] = [failing(each), failing(first)];
@@ -274,12 +278,10 @@ function memberLine(each, first) {
   const less = shown.filter((name) => !own.includes(name));
   const { turns } = contentOf(each).run;
   const answer = turns.find(isAnswerChanged);
-  const pieces = answer ? diffTexts(baselineOf(answer).answer ?? '', answer.answer ?? '').filter(([kind]) => kind !== '=') : [];
+  const pieces = answer ? diffTexts(baselineOf(answer).answer ?? '', answer.answer ?? '').filter(([kind]) => kind !== '=').map(([kind, text]) => [kind, cutText(text, MAX_VALUES)]) : [];
   const grown = shownAmounts().filter(([, , name, , least]) => isMore(name, least)(each));
   return [
-    dot(each.status),
-    make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, each.id),
-    make('span.line', { title: each.question }, firstCall(turns) ?? (answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
+    make('span.line', firstCall(turns) ?? (answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
     more.length > 0 && quiet(`also ${more.join(', ')}`),
     less.length > 0 && quiet(`not ${less.join(', ')}`),
     grown.map(([, label, name, format, least]) => quiet(`${label} `, amountDelta(each.amounts[name], each.before[name], format, least))),

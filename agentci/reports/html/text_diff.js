@@ -13,9 +13,9 @@ const MAX_EXCERPT = 2 * CONTEXT;
 // Shorter equal pieces are not worth a button.
 const MIN_FOLDED = 60;
 
-/** At most a line of the comment. */
-function cutText(text) {
-  return text.length > CONTEXT ? `${text.slice(0, CONTEXT - 1)}\u2026` : text;
+/** At most a line of the comment, or another number of characters. */
+function cutText(text, most = CONTEXT) {
+  return text.length > most ? `${text.slice(0, most - 1)}\u2026` : text;
 }
 
 /** Pieces of both texts in order, as ["=" | "-" | "+", text]: "-" is only in the reference. */

@@ -1936,15 +1936,14 @@ class TestOtherViews:
         """A group of which the first case has its old answer claims nothing of the others."""
         chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
         good = make_run("The fee is 4.99 EUR.", "Rome")
-        for number, run in enumerate(
-            (good, make_run("The fee is 5.99 EUR.", "Rome"), make_run("Sorry, no.", "Paris"))
-        ):
+        dearer = make_run("The fee is 5.99 EUR.", "Rome")
+        for number, run in enumerate((good, dearer, make_run("Sorry, no.", "Paris"), dearer)):
             result = make_result("passed", 0.8, case=f"c{number}", evaluator="tone")
             content, old = (chunks.append(encode_content(each)) for each in (run, good))
             case = replace(result.case, content=content)
             results.append(replace(result, id=f"{number:016x}", case=case))
             before[results[-1].id] = BaselineCheck(status="passed", score=1.0, content=old)
-        lower = tuple(make_change(f"c{number}", 1.0, 0.8, "passed") for number in range(3))
+        lower = tuple(make_change(f"c{number}", 1.0, 0.8, "passed") for number in range(4))
         report = replace(
             compared(
                 make_report(results),
@@ -1959,12 +1958,14 @@ class TestOtherViews:
             "reference 4.99 this run 5.99",
             'Tool call (turn 1) find_flight to: reference "Rome" this run "Paris"',
         ]
+        names = [" ".join(each.split()) for each in page.texts(".members li > :nth-child(2)")]
+        assert names == ["c1, c3", "c2"]
         page.press("j")
         page.press("j")
         assert _focus(page) == "c1"
         page.run("document.querySelector('.members + .btn').click()")
         assert page.texts(".members") == []
-        assert page.texts(".beside header b:first-child") == ["c0", "c1", "c2"]
+        assert page.texts(".beside header b:first-child") == ["c0", "c1", "c2", "c3"]
 
     def test_groups_by_cause_are_only_those_of_several_cases(self, show: Show) -> None:
         page = show(self._refunds((1, 12, 1)), "#/compare")
