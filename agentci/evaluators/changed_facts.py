@@ -141,6 +141,8 @@ _WORD: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _BEFORE: Final = re.compile(r"[\w#:./-]{0,40}\Z")
 _BEHIND: Final = re.compile(r"[\w:./-]{0,40}")
 _MARKS: Final = ":./-"
+# Not at the start of a sentence.
+_NAME: Final = re.compile(r"(?<=[^\W_] |[,;:] )[A-Z]\w+")
 _ANY_WORD: Final = re.compile(r"\w+(?:'\w+)*")
 _THOUSAND_DIGITS: Final = 3
 # The unit of a range or list is written once: ``5 to 10%``, ``$5-10``.
@@ -277,6 +279,12 @@ def describe_changed_words(text: str, reference: str) -> str:
             return ""
     new, lost = ([" ".join(each[side]) for each in changes if each[side]] for side in (0, 1))
     return _describe(new, lost)
+
+
+def describe_changed_names(text: str, reference: str) -> str:
+    """Describe the words of ``describe_changed_words`` if any is a name; else empty."""
+    names, others = ({*_NAME.findall(each)} for each in (text, reference))
+    return describe_changed_words(text, reference) if names != others else ""
 
 
 def _fold(words: Iterable[str], *, sort: bool = False) -> list[str]:

@@ -16,7 +16,11 @@ from msgspec import Struct
 from agentci._util.text.change import quote_pair, shorten_pair
 from agentci._util.text.format import format_criterion
 from agentci.errors import EvaluatorError
-from agentci.evaluators.changed_facts import describe_changed_facts, describe_changed_words
+from agentci.evaluators.changed_facts import (
+    describe_changed_facts,
+    describe_changed_names,
+    describe_changed_words,
+)
 from agentci.evaluators.evaluator import Definition, check_tool_calls_recorded, define_repeat
 from agentci.evaluators.similarity import f_measure, stem
 from agentci.model.requests import (
@@ -447,7 +451,7 @@ def measure_response_match(
     scores = {number: rouge_1(*each) for number, each in texts.items()}
     changed: dict[str, list[str]] = {}
     for number, each in texts.items():
-        facts = describe_changed_facts(*each)
+        facts = describe_changed_facts(*each) or describe_changed_names(*each)
         if shown := facts or describe_changed_words(*each):
             turn = f"turn {number}: " if len(pairs) > 1 else ""
             changed.setdefault(CHANGED_FACTS if facts else CHANGED_WORDS, []).append(turn + shown)

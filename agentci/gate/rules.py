@@ -412,11 +412,17 @@ def _describe_lowest_turn(result: CheckResult) -> str:
 
 
 def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
-    """Report the similarity metrics that passed answers with other facts or single other words."""
+    """Report the similarity metrics that passed answers with other facts or single other words.
+
+    Models vary words, so that reports have these only in lists of their own.
+    """
     hint = "to fail such answers, add `checks: [contains: TEXT]` to the eval case"
-    what = "whose answer is worded differently than expected"
+    what = "whose answer has other facts than expected"
     for text in _list_passed_cases(config, what, list_changed_facts, MAX_FACTS):
         yield GateReason("remark", f"{text}; {hint}")
+    what = "whose answer has other words than expected"
+    for text in _list_passed_cases(config, what, list_changed_words, MAX_FACTS):
+        yield GateReason("remark", text, shown_elsewhere=True)
 
 
 def _find_possible_errors(config: ConfigResults) -> Iterator[GateReason]:
@@ -458,9 +464,13 @@ def list_possible_errors(result: CheckResult) -> list[str]:
     return [escape.flatten_line(each) for each in errors if isinstance(each, str)]
 
 
-def list_changed_facts(
-    result: CheckResult, kinds: Sequence[str] = (CHANGED_FACTS, CHANGED_WORDS)
-) -> list[str]:
+def list_changed_words(result: CheckResult) -> list[str]:
+    """List the other words of the answers of a passed check that has no other facts."""
+    facts = list_changed_facts(result)
+    return [] if facts else list_changed_facts(result, (CHANGED_WORDS,))
+
+
+def list_changed_facts(result: CheckResult, kinds: Sequence[str] = (CHANGED_FACTS,)) -> list[str]:
     """List what differs in the answers of a passed check from the expected ones.
 
     Args:

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from agentci._util.text.change import shorten_pair
 from agentci._util.text.patterns import TEMPORARY_PATH, UUID
-from agentci._util.text.truncate import short
 from agentci.model.trace import OTHER_OUTPUT
 
 # Stands for a text of the model in what a command printed.
@@ -14,8 +14,6 @@ ANSWER_MARK: Final = "{answer}"
 # The same in messages.
 _SHOWN_ANSWER: Final = "(model's answer)"
 MAX_SHOWN: Final = 80
-# Of the words before a difference.
-MAX_COMMON: Final = 20
 # How the description of a changed output ends, after what is printed, which may be any text.
 _WHEN_RECORDED: Final = "when it was recorded"
 _IN_BASELINE: Final = "in the baseline"
@@ -95,13 +93,7 @@ def _find_added(lines: Sequence[str], others: Sequence[str], known: str) -> str:
     return " ".join(added)
 
 
-def show_difference(one: str, other: str, limit: int = MAX_SHOWN) -> tuple[str, str]:
-    """Shorten two texts to ``limit`` characters so that the first difference is in both."""
-    pairs = enumerate(zip(one, other, strict=False))
-    end = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
-    start = one.rfind(" ", 0, max(0, end - MAX_COMMON)) + 1
-    omitted = "\N{HORIZONTAL ELLIPSIS}" if start else ""
-    found, expected = (
-        short(f"{omitted}{text[start:]}".replace("`", "'"), limit) for text in (one, other)
-    )
-    return found, expected
+def show_difference(one: str, other: str) -> tuple[str, str]:
+    """Shorten two texts for code in a message, so that the first difference is in both."""
+    found, expected = shorten_pair(one, other, MAX_SHOWN)
+    return found.replace("`", "'"), expected.replace("`", "'")

@@ -125,7 +125,8 @@ def make_known_section(
     blocks = (f"{_render_cause(each, report, report_url)}{render_details(each)}" for each in found)
     section = _make_cases(blocks, len(causes.known), "", share=0.1)
     count = format_count(sum(map(len, causes.known)), "case")
-    return fold_section(section, f"Still failing, as in the baseline: {count}")
+    brief = f"{sum(map(len, causes.known)):,} still failing"
+    return fold_section(section, f"Still failing, as in the baseline: {count}", brief)
 
 
 def _make_cases(blocks: Iterable[str], total: int, title: str, *, share: float) -> Section:

@@ -19,7 +19,7 @@ from agentci.model.case import (
     RunChanges,
 )
 from agentci.model.result import Report
-from agentci.model.values import IdentityKey
+from agentci.model.values import IdentityKey, replace
 from agentci.reports.case_states import find_changes, make_check_key
 from agentci.reports.failure_patterns import is_resource_limit
 from agentci.reports.groups_and_totals import list_first_names
@@ -93,20 +93,37 @@ def list_changed_runs(
         if each.summary.changes is not None and (answer := each.summary.changes.answer)
     ]
     if answers:
-        # Other words are expected of a model, other facts are not. No check tells of passing cases.
-        answers.sort(
-            key=lambda pair: (
-                not (pair[0].summary.changes and pair[0].summary.changes.facts),
-                bool(pair[0].problems),
-            )
-        )
-        yield _make_line(
-            "changed answers",
-            answers,
-            lambda answer: _format(answer, show),
-            most=most,
-            write_case=write_case,
-        )
+        # No check tells of passing cases.
+        answers.sort(key=lambda pair: bool(pair[0].problems))
+        yield _list_answers(answers, most, write_case, show)
+
+
+def _list_answers(
+    answers: Sequence[tuple[CaseOutcome, ChangedText]],
+    most: int,
+    write_case: Callable[[str], str],
+    write: Callable[[str], str],
+) -> ChangedRuns:
+    """Name the cases with other facts, which are not expected of a model; count other words."""
+    facts = [each for each in answers if each[0].summary.changes and each[0].summary.changes.facts]
+    others = [each for each in answers if all(each is not one for one in facts)]
+    line = _make_line(
+        "changed answers",
+        facts or others,
+        lambda answer: _format(answer, write),
+        most=most,
+        write_case=write_case,
+    )
+    more: list[str] = []
+    if facts and line.left:
+        names = list_first_names([each.summary.id for each, _ in facts[most:]], write_case)
+        more.append(f"other facts in {names}")
+    if facts and others:
+        more.append(f"other words in {_count_cases([each for each, _ in others])}")
+    head = _count_cases([each for each, _ in answers])
+    if not facts:
+        return replace(line, head=head)
+    return replace(line, head=head, items=(*line.items, *more), left=0)
 
 
 def _make_line(

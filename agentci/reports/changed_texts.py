@@ -2,43 +2,40 @@
 
 from typing import Final
 
-from agentci._util.text import escape
-from agentci._util.text.truncate import short
+from agentci._util.text import escape, truncate
+from agentci._util.text.change import cut_around, shorten_pair
 from agentci.evaluators.changed_facts import ChangedFacts
 from agentci.model.case import ChangedText
-from agentci.recordings.printed_lines import show_difference
 
-# Characters of each side; and of these, those before what differs.
+# Characters of each side, of texts that are shown as a whole, and facts.
 MAX_SHOWN: Final = 60
-MAX_COMMON: Final = 20
+MAX_VALUE: Final = 32
+MAX_FACTS: Final = 3
 
 
 def show_facts(now: str, then: str, facts: ChangedFacts) -> ChangedText:
-    """Show the first fact in which two texts differ, unless the first difference shows it."""
-    shown = show_texts(now, then)
+    """Show the facts in which two texts differ; around a fact that only one has, both texts."""
     if facts.first_value is not None:
-        after, before = (_cut(each, 0) for each in facts.first_value)
-        return ChangedText(before=before, after=after)
-    sides = []
-    for text, own, part in (
-        (then, facts.lost, shown.before),
-        (now, facts.new, shown.after),
-    ):
+        return _make(*facts.first_value)
+    if facts.new and facts.lost and max(len(now), len(then)) > MAX_VALUE:
+        after, before = (
+            ", ".join(truncate.truncate_list([*dict.fromkeys(own)], MAX_FACTS))
+            for own in (facts.new, facts.lost)
+        )
+        return _make(after, before)
+    for own, text in ((facts.new, now), (facts.lost, then)):
         flat = " ".join(text.split())
-        at = flat.find(own[0]) if own else -1
-        is_visible = at < 0 or own[0] in part
-        sides.append(part if is_visible else _cut(flat, at))
-    return ChangedText(before=sides[0], after=sides[1])
-
-
-def _cut(text: str, at: int) -> str:
-    """Cut out the part of a text around an index."""
-    start = text.rfind(" ", 0, max(0, at - MAX_COMMON)) + 1
-    omitted = "\N{HORIZONTAL ELLIPSIS}" if start else ""
-    return escape.flatten_line(short(f"{omitted}{text[start:]}", MAX_SHOWN))
+        if own and max(len(now), len(then)) > MAX_SHOWN and (at := flat.find(own[0])) >= 0:
+            sides = (" ".join(each.split()) for each in (now, then))
+            return _make(*(cut_around(each, at, MAX_SHOWN) for each in sides))
+    return show_texts(now, then)
 
 
 def show_texts(now: str, then: str) -> ChangedText:
     """Show the first difference of two texts."""
-    after, before = show_difference(" ".join(now.split()), " ".join(then.split()), MAX_SHOWN)
-    return ChangedText(before=escape.flatten_line(before), after=escape.flatten_line(after))
+    return _make(*shorten_pair(" ".join(now.split()), " ".join(then.split()), MAX_SHOWN))
+
+
+def _make(now: str, then: str) -> ChangedText:
+    after, before = (escape.flatten_line(truncate.short(each, MAX_SHOWN)) for each in (now, then))
+    return ChangedText(before=before, after=after)

@@ -171,6 +171,7 @@ def _list_others(report: Report, report_url: str, unfolded: int) -> Iterator[sec
         # Other reasons do not say how regressions were tested.
         yield _comparison_section(report.comparison, report.decision.reasons[:1])
     yield sections.make_skips_section(report)
+    yield sections.make_other_words_section(report, report_url)
     yield sections.make_notes_section(report, unfolded=unfolded)
     yield _make_warnings(report, unfolded)
     problems = [each for each in report.problems if each.severity != "note"]
@@ -186,7 +187,8 @@ def _make_warnings(report: Report, unfolded: int) -> sections.Section:
     section = sections.make_warnings_section(found)
     if len(found) <= unfolded:
         return section
-    return sections.fold_section(replace(section, title=""), format_count(len(found), "warning"))
+    count = format_count(len(found), "warning")
+    return sections.fold_section(replace(section, title=""), count, f"{count} about runs")
 
 
 class _EvaluatorTables:
@@ -233,7 +235,9 @@ class _EvaluatorTables:
         more = len(self.regressed) - len(shown)
         other = "more " if shown else ""
         title = f"Evaluators, of which {more:,} {other}regressed" if more else "Evaluators"
-        yield sections.fold_section(self._make_whole(known_zeros=zeros), title)
+        count = format_count(len(self._found) + len(self._group_removed()), "evaluator")
+        brief = f"{count} ({more:,} {other}regressed)" if more else count
+        yield sections.fold_section(self._make_whole(known_zeros=zeros), title, brief)
 
     def _make_whole(self, known_zeros: str) -> sections.Section:
         removed = self._group_removed()
@@ -364,7 +368,7 @@ def _comparison_section(comparison: Comparison, reasons: Sequence[str]) -> secti
     )
     if comparison.no_baseline:
         return section
-    return sections.fold_section(section, "Comparison with the baseline")
+    return sections.fold_section(section, "Comparison with the baseline", "comparison")
 
 
 def _list_errored(

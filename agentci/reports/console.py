@@ -7,6 +7,7 @@ from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count, format_score
 from agentci._util.text.suggest import shorten_commit
 from agentci.gate.policy_changes import has_looser, summarize_changes
+from agentci.gate.rules import list_changed_words
 from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Problem
@@ -185,6 +186,7 @@ def _sections(
         f"Skipped checks{format_more_skips(report)}",
         _list_by_reason(list_skipped(report), several=several),
     )
+    yield "Other words than expected", _list_other_words(report)
     yield "Warnings", _warnings(report)
     yield "Notes", map(_line, report.decision.unlisted_notes)
     yield _problems(report, quiet=False)
@@ -391,6 +393,15 @@ def _list_by_reason(results: Sequence[CheckResult], *, several: bool) -> Iterato
         yield from (f"  {truncate.middle(line, MAX_WIDTH)}" for line in others)
     if len(groups) > MAX_ITEMS:
         yield truncate.format_omitted(len(groups) - MAX_ITEMS)
+
+
+def _list_other_words(report: Report) -> Sequence[str]:
+    found = [
+        _line(f"{each.case.id}: {'; '.join(words)}")
+        for each in report.results
+        if each.evaluator.required and (words := list_changed_words(each))
+    ]
+    return truncate.truncate_list(found, MAX_CHANGED_RUNS)
 
 
 def _warnings(report: Report) -> Sequence[str]:

@@ -289,6 +289,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     yield sections.make_notes_section(report)
     yield _repeats(report.results)
     yield sections.make_skips_section(report)
+    yield sections.make_other_words_section(report, report_url)
     yield sections.make_warnings_section(groups_and_totals.group_warnings(report))
     yield sections.make_problems_section(report.problems, report)
 

@@ -13,6 +13,7 @@ from agentci._util.text.escape import markdown_code, markdown_prose
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
 from agentci.gate.comparison import fails_gate
+from agentci.gate.rules import list_changed_words
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
 from agentci.model.result import Report
@@ -85,6 +86,7 @@ class Section(Struct, frozen=True, kw_only=True):
             room.
         end: Markdown after the blocks.
         summary: under which it is folded; empty if it is not.
+        brief: the same where it is one of several.
         stays: whether it is folded in its place where others are joined, such as what no template
             may leave out.
     """
@@ -98,6 +100,7 @@ class Section(Struct, frozen=True, kw_only=True):
     max_items: int = MAX_ITEMS
     share: float = 0.05
     summary: str = ""
+    brief: str = ""
     stays: bool = False
 
 
@@ -152,19 +155,26 @@ def _render_each(sections: Iterable[Section], max_bytes: int) -> Iterator[tuple[
         yield "footer", text
 
 
-def fold_section(section: Section, summary: str) -> Section:
-    """Fold a section under a summary, which is plain text of the report's own."""
+def fold_section(section: Section, summary: str, brief: str = "") -> Section:
+    """Fold a section under a summary, which is plain text of the report's own.
+
+    Args:
+        brief: the summary if other sections are folded with it, unless it is the same.
+    """
     title = f"<details>\n<summary>{summary}</summary>\n\n{section.title}"
-    return replace(section, title=title, end=f"{section.end}</details>\n\n", summary=summary)
+    end = f"{section.end}</details>\n\n"
+    return replace(section, title=title, end=end, summary=summary, brief=brief or summary)
 
 
 def join_folded(folded: Sequence[Section], max_bytes: int) -> Section:
-    """Fold sections, which are folded themselves, under one summary that has theirs.
+    """Fold sections, which are folded themselves, under one summary that has theirs in brief.
 
     Args:
         max_bytes: of the page, of which each section has its share.
     """
     shown = [each for each in folded if each.total]
+    if len(shown) == 1:
+        return shown[0]
     section = Section(
         title="",
         noun="section",
@@ -172,7 +182,7 @@ def join_folded(folded: Sequence[Section], max_bytes: int) -> Section:
         total=len(shown),
         share=sum(each.share for each in shown) + 0.05,
     )
-    return fold_section(section, "; ".join(each.summary for each in shown))
+    return fold_section(section, f"Details: {', '.join(each.brief for each in shown)}")
 
 
 SEPARATOR: Final = " \N{MIDDLE DOT} "
@@ -346,7 +356,8 @@ def make_problems_section(
         total=len(problems),
         share=0.9 if invalid else 0.05,
     )
-    return fold_section(section, f"Problems: {count_problems(problems)}") if is_folded else section
+    count = count_problems(problems)
+    return fold_section(section, f"Problems: {count}", count) if is_folded else section
 
 
 def _render_problem(problem: Problem) -> str:
@@ -439,7 +450,8 @@ def make_lower_scores_section(report: Report, report_url: str) -> Section:
     )
     checks = format_count(len(found), "check")
     shown = f", the {MAX_LOWER_SCORES} largest drops" if len(found) > MAX_LOWER_SCORES else ""
-    return fold_section(section, f"{LOWER_SCORE_TITLE}: {checks}{shown}")
+    brief = format_count(len(found), "lower score")
+    return fold_section(section, f"{LOWER_SCORE_TITLE}: {checks}{shown}", brief)
 
 
 def make_fixed_section(report: Report, report_url: str) -> Section:
@@ -454,7 +466,28 @@ def make_fixed_section(report: Report, report_url: str) -> Section:
         total=min(len(fixed), 1),
         share=0.05,
     )
-    return fold_section(section, f"Fixed: {format_count(len(fixed), 'case')}")
+    count = format_count(len(fixed), "case")
+    return fold_section(section, f"Fixed: {count}", f"{len(fixed):,} fixed")
+
+
+def make_other_words_section(report: Report, report_url: str) -> Section:
+    """Make the folded section of passed answers that have single other words than expected."""
+    found = [
+        (each.case.id, list_changed_words(each))
+        for each in report.results
+        if each.evaluator.required and list_changed_words(each)
+    ]
+    section = Section(
+        title="",
+        noun="answer with other words",
+        blocks=(
+            f"- {format_case_link(case, report_url)}: {markdown_prose('; '.join(words))}\n"
+            for case, words in found
+        ),
+        total=len(found),
+    )
+    count = format_count(len(found), "passed answer")
+    return fold_section(section, f"Other words than expected: {count}", f"{count} in other words")
 
 
 def make_skips_section(report: Report) -> Section:
@@ -473,4 +506,4 @@ def make_skips_section(report: Report) -> Section:
         total=len(groups),
     )
     title = f"Skipped: {format_count(len(skipped), 'check')}{format_more_skips(report)}"
-    return fold_section(section, title)
+    return fold_section(section, title, f"{len(skipped):,} skipped")

@@ -18,9 +18,9 @@ from agentci.gate.rules import (
     describe_missing,
     find_coverage,
     list_changed_facts,
+    list_changed_words,
     list_possible_errors,
 )
-from agentci.model.requests import CHANGED_FACTS
 from agentci.model.result import Report
 from agentci.model.trace import PRINTED_KEY, concerns_reviewers
 from agentci.model.values import IdentityKey
@@ -255,8 +255,8 @@ def _find_other_facts(report: Report) -> Iterator[str]:
     for each in list_case_outcomes(report):
         changes = each.summary.changes
         required = [result for result in each.results if result.evaluator.required]
-        facts = any(list_changed_facts(result, (CHANGED_FACTS,)) for result in required)
-        words = any(map(list_changed_facts, required))
+        facts = any(map(list_changed_facts, required))
+        words = facts or any(map(list_changed_words, required))
         if facts if each.answer_changed is None else words and each.answer_changed:
             expected += 1
         elif changes is not None and changes.facts:

@@ -12,8 +12,10 @@ from agentci.gate.rules import Coverage, find_coverage, group_results_by_policy
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.result import CheckResult, Decision, Shard, Status, Totals
 from agentci.model.values import FailOn, Place, Problem, replace
+from agentci.reports.comment import CommentReport
+from agentci.reports.job_summary import SummaryReport
 from tests.helpers.building import values
-from tests.helpers.reports import make_result
+from tests.helpers.reports import make_report, make_result, text_of
 
 INVALID = Problem(message="is not JSON", place=Place(file="traces/a.json", line=4))
 STATUSES: list[Status] = ["passed", "failed", "errored", "skipped"]
@@ -193,13 +195,25 @@ class TestExitCode:
                 "passed", 0.96, required=False, evaluator="y", details={"changed_facts": [facts]}
             ),
         ]
-        notes = [each for each in _decide(several).notes if "worded differently" in each]
+        notes = [each for each in _decide(several).notes if "other facts" in each]
         hint = "; to fail such answers, add `checks: [contains: TEXT]` to the eval case"
-        text = "passed 1 case whose answer is worded differently than expected"
+        text = "passed 1 case whose answer has other facts than expected"
         assert notes == [
             f"response_quality {text}: a ({facts}){hint}",
             f"similar {text}: d (turn 2: {facts}){hint}",
         ]
+
+    def test_other_words_of_a_passed_answer_are_only_in_lists_of_their_own(self) -> None:
+        words = 'expected "and", got "or"'
+        result = make_result("passed", 0.96, case="a", details={"changed_words": [words]})
+        decision = _decide([result])
+        what = "whose answer has other words than expected"
+        text = f"response_quality passed 1 case {what}: a ({words})"
+        assert text in decision.notes
+        assert text not in decision.unlisted_notes
+        for format_ in (CommentReport(), SummaryReport()):
+            page = text_of(format_, make_report([result]))
+            assert "<summary>Other words than expected: 1 passed answer</summary>" in page
 
     def test_passed_check_of_a_result_that_looks_like_an_error_is_a_note(self) -> None:
         errors = ["`find`: not found", "`pay`: Error"]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from agentci._util.text.format import format_count
 from agentci.gate.comparison import compare_runs, find_regression_reasons
 from agentci.model.case import DialogueTurn
 from agentci.model.gate import (
@@ -309,7 +308,7 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
         "more reasons</summary>",
         f"### New failures: {sum(n % 12 < 4 for n in range(count))} cases",
         "removed",
-        f"Fixed: {format_count(sum(n % 12 == 4 for n in range(count)), 'case')}",
+        f"{sum(n % 12 == 4 for n in range(count)):,} fixed, comparison",
         "- **errored:** `a_metric_of_answers_0`: Evaluator exited with code 0 (",
         "4 warnings",
     ):
