@@ -111,8 +111,9 @@ class RunSpan(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
         start_ms: since the first span of the run.
         parent: id of the span around it; None if that is not in the run.
         tokens: of a model call; None if they were not counted.
-        before_ms, before_start_ms, before_tokens: of the same step in the baseline, whose start is
-            since that run's first span; None if it has none.
+        first_token_ms: of a model call, since its start; None if that is not recorded.
+        before_ms, before_start_ms, before_tokens, before_first_token_ms: of the same step in the
+            baseline, whose start is since that run's first span; None if it has none.
     """
 
     id: str
@@ -125,6 +126,8 @@ class RunSpan(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     parent: str | None = None
     tokens: TokenTotals | None = None
     before_tokens: TokenTotals | None = None
+    first_token_ms: Milliseconds | None = None
+    before_first_token_ms: Milliseconds | None = None
     model: str | None = None
     error: bool = False
 

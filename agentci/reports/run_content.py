@@ -111,7 +111,13 @@ def add_baseline_durations(content: RunContent, before: RunContent) -> RunConten
     pairs = [pair for turn in steps for pair in _pair_steps(old[turn], steps[turn])]
     before_spans = {now.place: then.span for then, now in pairs}
     spans = (
-        replace(span, before_ms=then.ms, before_start_ms=then.start_ms, before_tokens=then.tokens)
+        replace(
+            span,
+            before_ms=then.ms,
+            before_start_ms=then.start_ms,
+            before_tokens=then.tokens,
+            before_first_token_ms=then.first_token_ms,
+        )
         if (then := before_spans.get(place))
         else span
         for place, span in enumerate(content.spans)

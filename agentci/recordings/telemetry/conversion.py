@@ -22,10 +22,11 @@ from agentci.model.trace import (
     Turn,
 )
 from agentci.model.values import JsonObject, Place, replace
-from agentci.recordings.telemetry import tool_calls
+from agentci.recordings.telemetry import semconv, tool_calls
 from agentci.recordings.telemetry.conventions.api_messages import parse_message_list
 from agentci.recordings.telemetry.conventions.registry import RUN_OUTPUT_ATTRIBUTES
 from agentci.recordings.telemetry.grouping import TraceGroup, find_conversation_id, load_trees
+from agentci.recordings.telemetry.json_input import parse_finite_float
 from agentci.recordings.telemetry.messages import SpanMessages
 from agentci.recordings.telemetry.span_views import (
     AGENT_KINDS,
@@ -180,9 +181,20 @@ def list_run_spans(views: Sequence[SpanView]) -> Iterator[RunSpan]:
             tokens=None
             if usage is None
             else TokenTotals(input=usage.input or 0, output=usage.output or 0),
+            first_token_ms=_find_first_token(view),
             model=view.request_model or view.response_model,
             error=span.failed,
         )
+
+
+def _find_first_token(view: SpanView) -> float | None:
+    """Return after how many milliseconds a model call had its first token, if that is recorded."""
+    if view.kind == "inference":
+        for name, unit in semconv.FIRST_TOKEN_UNITS.items():
+            value = parse_finite_float(view.span.attributes.get(name))
+            if value is not None and value >= 0:
+                return round(value * unit, DIGITS)
+    return None
 
 
 def _as_milliseconds(nanoseconds: int) -> float:

@@ -30,6 +30,13 @@ COMPLETION_TOKENS: Final = "gen_ai.usage.completion_tokens"
 COST: Final = "gen_ai.usage.cost"
 COST_USD: Final = "gen_ai.usage.cost_usd"
 OPERATION_COST: Final = "operation.cost"
+# By name, the milliseconds of its unit: of the GenAI conventions, vLLM, and the Vercel AI SDK.
+FIRST_TOKEN_UNITS: Final = {
+    "gen_ai.response.time_to_first_chunk": 1000,
+    "gen_ai.latency.time_to_first_token": 1000,
+    "ai.response.msToFirstChunk": 1,
+    "ai.stream.msToFirstChunk": 1,
+}
 CACHE_CREATION_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
 PROMPT_PREFIX: Final = "gen_ai.prompt."
 COMPLETION_PREFIX: Final = "gen_ai.completion."
@@ -135,6 +142,7 @@ DETAILS_ATTRIBUTES: Final = frozenset(
 SPAN_ATTRIBUTES: Final = AttributeNames(
     DETAILS_ATTRIBUTES
     | {
+        *FIRST_TOKEN_UNITS,
         OPERATION_NAME,
         RESPONSE_ID,
         SYSTEM,

@@ -32,7 +32,7 @@ function timelineView(run, each) {
       make('h2', 'Timeline'),
       quiet(then === undefined ? '' : `${milliseconds(then)} \u2192 `, milliseconds(each.amounts.ms), ' ', amountDelta(each.amounts.ms, then)),
       sources && make('span.most', sources),
-      make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), then !== undefined && make('span', make('i.ghost'), 'baseline')),
+      make('span.legend', kinds.map((kind) => make('span', make('i', { class: kind }), kind)), spans.some((span) => span.first_token_ms) && make('span', make('i.model', make('u')), 'until the first token'), then !== undefined && make('span', make('i.ghost'), 'baseline')),
     ),
     make('div.span.axis', { 'aria-hidden': 'true' }, make('span'), make('span.track', [0, 1, 2, 3, 4].map((step) => make('span', { style: { left: `${(100 * step) / STEPS}%` } }, tick((end * step) / STEPS)))), make('span.amounts', ['Tokens', 'Time', hasBaseline && 'Change'].map((head) => make('span', head)))),
     shown.map((row) => [
@@ -140,16 +140,16 @@ function nested(spans) {
 }
 
 /** The bars of a step with its times; with content, it opens to show that. */
-function spanRow({ now, then, tokens, before_tokens: old, error, isNew, isGone, depth, ...span }, end, slower, parts = []) {
+function spanRow({ now, then, tokens, before_tokens: old, first_token_ms: first, before_first_token_ms: oldFirst, error, isNew, isGone, depth, ...span }, end, slower, parts = []) {
   const share = (value) => `${((100 * value) / end).toFixed(2)}%`;
   const label = labelOf(span);
-  const bar = (found, kind, text) => found && make('i', { class: kind, style: { left: share(found[0]), width: share(found[1]) } }, text);
+  const bar = (found, kind, ...text) => found && make('i', { class: kind, style: { left: share(found[0]), width: share(found[1]) } }, text);
   const inAndOut = (each) => each && `${count(each.input)} in, ${count(each.output)} out`;
   const sum = (each) => each && each.input + each.output;
   const times = [now, then].map((found, at) => found && `${at ? 'baseline ' : ''}${milliseconds(found[0])} to ${milliseconds(endOf(found))}`);
   const row = [
     make('span.name', { class: span.kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, isGone ? make('del', label) : isNew ? make('ins', label) : label, error && make('b.worse', ' failed')),
-    make('span.track', { 'aria-hidden': 'true', title: times.filter(Boolean).join('; ') }, bar(now, `${span.kind}${error ? ' error' : ''}`, error && '\u2715'), bar(then, 'ghost')),
+    make('span.track', { 'aria-hidden': 'true', title: times.filter(Boolean).join('; ') }, bar(now, `${span.kind}${error ? ' error' : ''}`, first && make('u', { style: { width: `${(100 * first) / now[1]}%` } }), error && '\u2715'), bar(then, 'ghost')),
     make(
       'span.amounts',
       make('span', tokens && [count(sum(tokens)), unseen(' tokens'), ' ', delta(sum(tokens) - sum(old ?? tokens), { format: count, good: 0, least: 1 })]),
@@ -162,6 +162,7 @@ function spanRow({ now, then, tokens, before_tokens: old, error, isNew, isGone, 
   const known = parts.filter(([, value]) => value !== undefined && value !== null && value !== '');
   const look = { class: `${isGone ? 'gone' : ''} ${slower ? 'slowest' : ''}` };
   if (!known.length) return make('div.span', look, row);
+  if (first !== undefined) known.push(['First token', `after ${milliseconds(first)}`, oldFirst === undefined ? undefined : `after ${milliseconds(oldFirst)}`]);
   if (tokens) known.push(['Tokens', inAndOut(tokens), inAndOut(old)]);
   return make(
     'details',

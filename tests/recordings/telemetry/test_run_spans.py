@@ -62,6 +62,26 @@ def test_model_call_has_its_model_and_tokens(
     assert (found["kind"], found["model"], found.get("tokens")) == ("model", "m", tokens)
 
 
+@pytest.mark.parametrize(
+    ("attributes", "first"),
+    [
+        ({}, None),
+        ({"gen_ai.response.time_to_first_chunk": 0.25}, 250.0),
+        ({"gen_ai.latency.time_to_first_token": "0.25"}, 250.0),
+        ({"ai.response.msToFirstChunk": 250.5}, 250.5),
+        ({"ai.stream.msToFirstChunk": 0}, 0.0),
+        ({"gen_ai.response.time_to_first_chunk": -1}, None),
+        ({"gen_ai.response.time_to_first_chunk": "soon"}, None),
+    ],
+)
+def test_model_call_has_the_time_to_its_first_token(
+    attributes: dict[str, Any], first: float | None
+) -> None:
+    call = chat("c", [HI], [DONE], attributes, under="a", at=(2, 8))
+    outer, found = _spans(agent("a", at=(1, 9)), call)
+    assert (outer.get("first_token_ms"), found.get("first_token_ms")) == (None, first)
+
+
 def test_unreadable_start_does_not_move_the_others() -> None:
     found = _spans(agent("a", at=(0, 0)), chat("c", [HI], [DONE], under="a", at=(1000, 1100)))
     assert [each["start_ms"] for each in found] == [0.0, 0.0]

@@ -282,7 +282,8 @@ def slow_tool_report() -> Report:
     def run(chat_ms: float, tool_ms: float, tokens: int, **tool: Any) -> RunContent:
         whole = make_run("There is no flight to Rome.", "Rome", latency_ms=2 * chat_ms + tool_ms)
         chat, _, agent = whole.spans
-        chat = replace(chat, ms=chat_ms, tokens=TokenTotals(input=tokens, output=10))
+        counted = TokenTotals(input=tokens, output=10)
+        chat = replace(chat, ms=chat_ms, tokens=counted, first_token_ms=tokens / 10)
         track = RunSpan(
             id="t", name="execute_tool track", kind="tool", start_ms=chat_ms, ms=tool_ms,
             parent="a", **tool,

@@ -1265,6 +1265,15 @@ class TestCase:
         [row] = page.texts(".slowest")
         assert row.startswith("track")
         assert page.texts(".track i.error") == ["✕"]
+        assert page.texts(".timeline .legend > *")[-2:] == ["until the first token", "baseline"]
+        share, whole = page.run(
+            "['i.model u', 'i.model'].map((each) =>"
+            " document.querySelector(`.track ${each}`).getBoundingClientRect().width)"
+        )
+        assert share / whole == pytest.approx(0.24, abs=0.02)
+        known = _open_span(page, 1)
+        assert known["First token"] == "after 120 ms"
+        assert known["Tokens"] == "1,200 in, 10 out"
         page = show(slower_steps_report(), "#/case/by_air?with=off")
         assert page.texts(".slowest") == []
 
