@@ -92,7 +92,7 @@ class Browser(Page):
 
     def press(self, key: str) -> None:
         """Press a key, given by its name or its character."""
-        code = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32}.get(key, 0)
+        code = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32, "ArrowRight": 39}.get(key, 0)
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         for kind in ("keyDown", "keyUp"):
             self._send(

@@ -142,8 +142,8 @@ const FILTERS = {
   calls: ['Calls changed', (each) => each.calls_changed],
   tools: ['A tool newly fails', ({ tools }) => tools, 'failed', 'and did not in the baseline'],
   slow: ['Slower', isMore('ms', 50), '', 'by 25% and 50 ms or more'],
-  costly: ['More input + output tokens', isMore('tokens'), '', 'by 25% or more'],
-  dearer: ['Higher agent cost', isMore('usd', 5e-5), '', 'by 25% or more'],
+  costly: ['More tokens', isMore('tokens'), '', 'input + output, by 25% or more'],
+  dearer: ['Higher cost', isMore('usd', 5e-5), '', 'by 25% or more'],
   skipped: [
     'Skipped',
     (each) => each.checks.some((check) => check.status === 'skipped'),
@@ -322,5 +322,6 @@ function readSelection(params) {
     group: Object.hasOwn(GROUPS, params.group ?? '') ? params.group : 'none',
     like: params.like ?? '',
     evaluator: params.e ?? '',
+    columns: params.columns,
   };
 }

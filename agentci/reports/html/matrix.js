@@ -9,8 +9,8 @@ const MAX_NARROW_ROWS = 100;
 const ROW_HEIGHT = 52;
 const NARROW_ROW_HEIGHT = 94;
 const GROUP_HEIGHT = 36;
-// More columns are narrower, and evaluators with failures come first.
-const WIDE_COLUMNS = 5;
+// Of more columns, those in which nothing differs from the baseline are joined.
+const FEW_COLUMNS = 5;
 // Those beyond are on the pages of the cases.
 const MAX_COLUMNS = 30;
 
@@ -24,14 +24,22 @@ let paintRows = () => {};
 // On paper, all rows are in view; without a choice, those of cases that passed as before are left out.
 let isPrinted = false;
 
-function chooseColumns() {
-  if (COLUMNS.length <= WIDE_COLUMNS) return COLUMNS;
-  const amounts = new Map(COLUMNS.map((each) => [each, each.name === here.params.e ? Infinity : each.removed + each.checks.filter(isProblem).length]));
-  const sorted = [...COLUMNS].sort((a, b) => (amounts.get(a) < amounts.get(b)) - (amounts.get(b) < amounts.get(a)));
-  const isErrored = ({ checks }) => checks.some(({ status }) => status === 'errored');
-  const shown = sorted.slice(0, isNarrow.matches ? WIDE_COLUMNS : MAX_COLUMNS);
+/** The columns, those with more problems first; those whose cells all passed as in the baseline may be joined in one. */
+function chooseColumns(found, { evaluator, sort, columns }) {
+  const problems = new Map(COLUMNS.map((each) => [each, each.name === evaluator ? Infinity : each.removed + each.checks.filter(isProblem).length]));
+  const sorted = [...COLUMNS].sort((a, b) => (problems.get(a) < problems.get(b)) - (problems.get(b) < problems.get(a)));
+  const isOther = ({ status, turned, change }) => status !== 'passed' || turned || Math.abs(change) >= MIN_CHANGE;
+  const other = new Set(found.flatMap(({ checks, removed }) => [...checks, ...removed].filter(isOther).map(({ column }) => column)));
+  const { own = [], same = [] } = Object.groupBy(sorted, ({ name, index }) => (other.has(index) || name === evaluator || sort === `e${index}` ? 'own' : 'same'));
+  const most = isNarrow.matches ? FEW_COLUMNS : MAX_COLUMNS;
+  if (found.length && COLUMNS.length > FEW_COLUMNS && same.length > 1 && own.length < most) {
+    const isOpen = columns === 'all' && !isNarrow.matches;
+    return [...(isOpen ? sorted.slice(0, most) : own), { joined: same, isOpen }];
+  }
+  const shown = sorted.slice(0, most);
   // An evaluator with errors is among them.
-  return shown.some(isErrored) ? shown : [...shown.slice(0, -1), sorted.find(isErrored) ?? shown.at(-1)];
+  const errored = sorted.find(({ checks }) => checks.some(({ status }) => status === 'errored'));
+  return !errored || shown.includes(errored) ? shown : [...shown.slice(0, -1), errored];
 }
 
 function matrixView(params) {
@@ -47,15 +55,16 @@ function matrixView(params) {
   listed = items.filter(isCase);
   shownCases = [...new Set(rows.filter(isCase))];
   cursor = Math.min(cursor, listed.length - 1);
-  const columns = chooseColumns();
+  const columns = chooseColumns(found, selection);
+  const amount = columns.reduce((sum, { joined, isOpen }) => sum + (joined ? !isOpen && joined.length : 1), 0);
   const body = make('tbody');
   const view = make(
     'div.scroll',
-    { tabindex: 0, role: 'region', 'aria-label': 'Scores of all cases', class: columns.length > WIDE_COLUMNS ? 'many' : '', onscroll: () => paintRows() },
+    { tabindex: 0, role: 'region', 'aria-label': 'Scores of all cases', onscroll: () => paintRows() },
     make(
       'table.matrix',
-      { 'aria-rowcount': items.length + 1 },
-      make('thead', make('tr', searchHead(selection, found), columns.map((each) => columnHead(each, selection, set)), amountHeads(selection, set))),
+      { 'aria-rowcount': items.length + 1, style: { '--columns': columns.length - (columns.at(-1)?.isOpen ? 0.6 : 0) } },
+      make('thead', make('tr', searchHead(selection, found), columns.map((each) => (each.joined ? joinedHead(each, found, set) : columnHead(each, selection, set))), amountHeads(selection, set))),
       found.length ? body : null,
     ),
   );
@@ -66,9 +75,9 @@ function matrixView(params) {
     { 'aria-labelledby': 'matrix' },
     make('h2.unseen', { id: 'matrix' }, 'Cases and evaluators'),
     controlsView(selection, '/', MATRIX_FILTERS),
-    columns.length < COLUMNS.length && make('p.hint', `${count(columns.length)} of ${countOf(COLUMNS.length, 'evaluator')}, those with failures first.`),
+    amount < COLUMNS.length && make('p.hint', `${count(amount)} of ${countOf(COLUMNS.length, 'evaluator')}, those with failures first.`),
     make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} shown`),
-    view,
+    make('div.sides', view),
     isCut && make('button.btn.more', { onclick: () => { shownAmount.set(location.hash, 1); show(); } }, `Show ${count(rows.length - items.length)} more`),
     found.length ? null : emptyView(selection),
     found.length < selected.length && make('p.hint', `${countOf(selected.length - found.length, 'case')} that passed or were skipped as before: not printed.`),
@@ -88,15 +97,22 @@ function emptyView({ query }) {
   );
 }
 
+/** What filters are about; that of others are changes. */
+const SUBJECTS = {
+  Agent: ['answer', 'calls', 'tools'],
+  Amounts: ['slow', 'costly', 'dearer'],
+  Status: ['failed', 'error', 'skipped', 'passed'],
+};
 const MATRIX_FILTERS = Object.keys(FILTERS).filter((key) => key !== 'worse' && key !== 'better');
 
 /** The filters, orders and groups of a list of cases. */
 function controlsView(selection, path, filters) {
   const set = (key, value) => go(writeHash(path, { ...here.params, [key]: value }));
   const own = searchCases(CASES, selection);
+  const subject = (key) => Object.keys(SUBJECTS).find((name) => SUBJECTS[name].includes(key)) ?? (HAS_BASELINE ? 'Changes' : 'Cases');
   const chips = filters
     .map((key) => [key, ...FILTERS[key]])
-    .map(([key, label, test, status, limits]) => ({ key, label, status, limits, amount: own.filter(test).length }))
+    .map(([key, label, test, status, limits]) => ({ key, label, status, limits, subject: subject(key), amount: own.filter(test).length }))
     .filter(({ key, amount }) => (amount && !(HAS_BASELINE && (key === 'failed' || key === 'error'))) || key === 'all' || key === selection.filter);
   const groups = Object.entries(GROUPS).filter(
     ([key]) =>
@@ -117,20 +133,26 @@ function controlsView(selection, path, filters) {
     make(
       'div.chips',
       { role: 'group', 'aria-label': 'Show' },
-      quiet('Cases'),
-      chips.map(({ key, label, status, limits, amount }) =>
+      [...Map.groupBy(chips, (each) => each.subject)].map(([name, members]) =>
         make(
-          'button.chip',
-          {
-            'aria-pressed': String(key === selection.filter && !selection.like),
-            'data-filter': key,
-            title: limits,
-            onclick: () => go(writeHash(path, { ...here.params, like: '', f: key })),
-          },
-          status && make('i', { class: status }),
-          label,
-          ' ',
-          make('b', count(amount)),
+          'div',
+          { role: 'group', 'aria-label': name },
+          quiet(name),
+          members.map(({ key, label, status, limits, amount }) =>
+            make(
+              'button.chip',
+              {
+                'aria-pressed': String(key === selection.filter && !selection.like),
+                'data-filter': key,
+                title: limits,
+                onclick: () => go(writeHash(path, { ...here.params, like: '', f: key })),
+              },
+              status && make('i', { class: status }),
+              label,
+              ' ',
+              make('b', count(amount)),
+            ),
+          ),
         ),
       ),
       selection.like
@@ -208,7 +230,7 @@ function columnHead(column, { sort }, set) {
     make(
       headElement(),
       { id: `by-${key}`, title: `${column.name}: ${criterion ?? 'only the baseline has its checks'}\nSort by score`, onclick: () => set('sort', sort === key ? '' : key) },
-      column.name.replaceAll('_', '_\u200b'),
+      nameOf(column.name),
       sort === key ? ' \u2191' : '',
     ),
     shareBar({ ...totals, skipped: 0 }),
@@ -216,6 +238,27 @@ function columnHead(column, { sort }, set) {
     make('small', passedOf(totals)),
     required === false && make('small', ' advisory'),
   );
+}
+
+/** The head of the columns that are joined: a button that shows them, or joins them again. */
+function joinedHead({ joined, isOpen }, found, set) {
+  const scores = new Set(found.flatMap(({ checks }) => checks.filter(({ column }) => joined.includes(COLUMNS[column])).map((check) => score(check.score))));
+  const text = `${joined.length < COLUMNS.length ? `${joined.length} more` : countOf(joined.length, 'evaluator')}, all ${scores.size === 1 ? [...scores][0] : 'passed'}`;
+  return make(
+    'th.joined',
+    { scope: 'col' },
+    make(
+      isNarrow.matches ? 'b' : headElement(),
+      { id: 'joined', 'aria-expanded': String(isOpen), title: joined.map(({ name }) => name).join('\n'), onclick: () => set('columns', isOpen ? '' : 'all') },
+      isOpen ? ['\u00ab', unseen(` Join ${text}`)] : [text, ' \u00bb'],
+    ),
+  );
+}
+
+function joinedCell(each, { joined, isOpen }) {
+  const own = isOpen ? [] : each.checks.filter(({ column }) => joined.includes(COLUMNS[column]));
+  const title = own.map((check) => `${check.evaluator.name}: ${score(check.score)}`).join('\n');
+  return make('td', title && make('span.cell.passed', { title }, ICONS.passed, unseen(` ${count(own.length)} passed`)));
 }
 
 function amountHeads({ sort }, set) {
@@ -254,6 +297,7 @@ function makePainter(items, columns, body, view, foot) {
   const paint = (again) => {
     // A table that is wider than the page scrolls in its own region.
     if (again) view.classList.toggle('own', !isNarrow.matches && view.scrollWidth > view.clientWidth + 1);
+    view.parentNode.classList.toggle('wider', view.scrollWidth - view.scrollLeft > view.clientWidth + 1);
     const start = body.getBoundingClientRect().top;
     const above = Math.max(0, view.getBoundingClientRect().top) - start;
     const isLong = items.length > MAX_ROWS && !isPrinted;
@@ -293,18 +337,19 @@ function caseRow(each, columns, index) {
       { scope: 'row' },
       make(
         'div.case',
-        dot(each.status),
+        dot(each.status, each.state),
         make('a', { href: caseHash(each), title: each.id, 'data-case': each.index }, each.id || '(no name)'),
         make(
           'div.line',
-          HAS_BASELINE && statePill(each.state, each.status),
+          // The icon says what else newly fails or has an error.
+          HAS_BASELINE && !['new_failure', 'error'].includes(each.state) && statePill(each.state, each.status),
           each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
           toolPill(each),
-          make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
+          make('span.sub', { title: each.question }, each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
         ),
       ),
     ),
-    columns.map(({ index: column }) => cell(each, column)),
+    columns.map((column) => (column.joined ? joinedCell(each, column) : cell(each, column.index))),
     shownAmounts().map(([, , name, format, least]) => {
       const isWorse = isMore(name, least)(each);
       return make(

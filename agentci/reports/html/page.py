@@ -34,7 +34,7 @@ SCRIPTS: Final = (
 )
 STYLE: Final = "report.css"
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_SPACE: Final = re.compile(r"\s*([{};,])\s*|(?<=:)\s+")
+_SPACE: Final = re.compile(r"\s*([{};,>])\s*|(?<=:)\s+")
 
 
 class Asset(Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class Asset(Struct, frozen=True, kw_only=True):
 @cache
 def load_style() -> Asset:
     """Load the style sheet, without comments and the space that only its readers need."""
-    return _asset(_SPACE.sub(r"\1", _COMMENT.sub("", _read(STYLE))))
+    return _asset(_SPACE.sub(r"\1", _COMMENT.sub("", _read(STYLE))).replace(";}", "}"))
 
 
 @cache

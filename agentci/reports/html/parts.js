@@ -8,8 +8,15 @@ const LOST = 'No longer evaluated';
 // In the order of bars and legends.
 const LISTED_STATUSES = ['passed', 'failed', 'errored', 'skipped'];
 
-function dot(status) {
-  return make('span.dot', { class: status, role: 'img', 'aria-label': STATUS_WORDS[status] }, ICONS[status]);
+/** The icon of a status; that of a case, whose state is known, is an outline if it failed before. */
+function dot(status, state = '') {
+  const label = CLASSES[state]?.[1] ?? STATUS_WORDS[status];
+  return make('span.dot', { class: `${status} ${state}`, role: 'img', 'aria-label': label, title: label }, ICONS[status]);
+}
+
+/** A name that breaks after punctuation and between humps only; what is longer than a line ends with an ellipsis. */
+function nameOf(text) {
+  return text.split(/(?<=[\s_:./-])|(?<=[a-z])(?=[A-Z])/).map((piece) => make('span.piece', piece));
 }
 
 function pill(colour, text) {
