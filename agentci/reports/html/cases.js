@@ -138,18 +138,18 @@ const FILTERS = {
   ...Object.fromEntries(Object.entries(CLASSES).map(([state, [key, label, colour]]) => [key, [label, hasState(state), STATUSES.includes(colour) && colour]])),
   worse: ['Worse', isWorse, 'failed'],
   better: ['Better', (each) => hasState('fixed')(each) || changesBy(1)(each), 'passed'],
-  answer: ['Answer changed', (each) => each.answer_changed],
-  calls: ['Calls changed', (each) => each.calls_changed],
-  tools: ['A tool newly fails', ({ tools }) => tools, 'failed', 'and did not in the baseline'],
-  slow: ['Slower', isMore('ms', 50), '', 'by 25% and 50 ms or more'],
-  costly: ['More tokens', isMore('tokens'), '', 'input + output, by 25% or more'],
-  dearer: ['Higher cost', isMore('usd', 5e-5), '', 'by 25% or more'],
   skipped: [
     'Skipped',
     (each) => each.checks.some((check) => check.status === 'skipped'),
     'skipped',
   ],
   passed: ['Passed', (each) => each.status === 'passed', 'passed'],
+  answer: ['Answer changed', (each) => each.answer_changed],
+  calls: ['Calls changed', (each) => each.calls_changed],
+  tools: ['A tool newly fails', ({ tools }) => tools, 'failed', 'and did not in the baseline'],
+  slow: ['Slower', isMore('ms', 50), '', 'by 25% and 50 ms or more'],
+  costly: ['More tokens', isMore('tokens'), '', 'input + output, by 25% or more'],
+  dearer: ['Higher cost', isMore('usd', 5e-5), '', 'by 25% or more'],
 };
 
 const collator = new Intl.Collator('en', { numeric: true });

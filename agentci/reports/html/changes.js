@@ -1,39 +1,40 @@
 // What got worse, above the table: one card per cause, and one line for what else changed.
 
 const MAX_LINES = 3;
+// Causes that have a card or a line; the others are counted.
+const MAX_CAUSES = 10;
 const MAX_REASONS = 3;
 const LOWER_OR_FIXED = ['lower_score', 'fixed'];
 
 function changesView() {
   const isFirst = (each) => alike(each)[0] === each;
-  const firsts = CASES.filter(isFirst).sort(ORDERS.attention[1]);
-  const byDrop = [...CASES].sort(ORDERS.drop[1]);
-  const causes = DATA.causes ?? [];
-  const errored = firsts.filter(({ status }) => status === 'errored');
+  const errored = CASES.filter((each) => each.status === 'errored' && isFirst(each)).sort(ORDERS.attention[1]);
   const errors = HAS_BASELINE ? [] : errored;
-  const known = [...(HAS_BASELINE ? errored : []), ...(DATA.known ?? []).map(([index, size]) => ({ ...CASES[index], state: 'still_failing', size }))];
-  const rest = [
-    ...known.slice(0, MAX_LINES),
-    ...LOWER_OR_FIXED.flatMap((state) => byDrop.filter(hasState(state)).slice(0, 1)),
-  ];
+  const byDrop = [...CASES].sort(ORDERS.drop[1]);
   const cards = [
-    ...causes.map((cause) => changeCard(CASES[cause.cases[0]], cause)),
+    ...(DATA.causes ?? []).map((cause) => changeCard(CASES[cause.cases[0]], cause)),
     ...errors.slice(0, MAX_LINES).map((each) => changeCard(each, errorCause(each))),
   ];
+  const lines = [
+    ...(DATA.more_causes ?? []).map((index) => CASES[index]),
+    ...(HAS_BASELINE ? errored : errors.slice(MAX_LINES)),
+    ...(DATA.known ?? []).map(([index, size]) => ({ ...CASES[index], state: 'still_failing', size })),
+  ];
+  const most = MAX_CAUSES - cards.length;
+  const rest = [
+    ...lines.slice(0, most),
+    ...LOWER_OR_FIXED.flatMap((state) => byDrop.filter(hasState(state)).slice(0, 1)),
+  ];
   if (!cards.length && !rest.length) return null;
-  const more = [...(DATA.more_causes ?? []).map((index) => CASES[index]), ...errors.slice(MAX_LINES)];
   return make(
     'section',
     { 'aria-labelledby': 'changes' },
     make(
       'div.head',
       make('h2', { id: 'changes' }, HAS_BASELINE ? 'What changed' : 'Failures'),
-      quiet(HAS_BASELINE ? `against the baseline ${baselineName()}` : noBaselineText()),
+      !HAS_BASELINE && quiet(DATA.baseline?.missing || 'no baseline: compared with what is expected only'),
     ),
-    make('div.changes', inColumns(cards), rest.length ? restView(rest, known.slice(MAX_LINES)) : null),
-    more.length
-      ? make('details.fold.more', { open: isPrinted, ontoggle: ({ target }) => target.querySelector('.rest') ?? target.append(restView(more, [])) }, isPrinted && restView(more, []), make('summary', `${countOf(more.length, 'more cause')} of failures`))
-      : null,
+    make('div.changes', inColumns(cards), rest.length > 0 && restView(rest, lines.slice(most))),
   );
 }
 
@@ -84,10 +85,6 @@ function lostNotes(most) {
 
 const hasOtherResults = ({ baseline_results: results = [] }) => results.some((each) => each !== 'same');
 const isAnswerChanged = (turn) => turn.baseline && turn.baseline !== 'same' && (turn.baseline.answer ?? null) !== turn.answer;
-
-function noBaselineText() {
-  return DATA.baseline?.missing || 'no baseline: compared with what is expected only';
-}
 
 function changeCard(each, { cases, first, ...likeness }) {
   const problems = problemsOf(each);
@@ -247,7 +244,7 @@ function restView(rest, more) {
       'a',
       { href: others ? alikeHash(each) : caseHash(each, check) },
       statePill(each.state, each.status),
-      make('b', each.id, others ? quiet(` +${count(others)}`) : null),
+      make('b', each.id, others > 0 && quiet(` and ${count(others)} more`)),
       make('span', make('b', check.evaluator.name), ' ', quiet((check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))),
       beforeAndNow(check),
     );
@@ -255,9 +252,8 @@ function restView(rest, more) {
   return make(
     'div.card.rest',
     rest.map(row),
-    ['error', 'still_failing'].map((state) => {
-      const amount = more.filter((each) => each.state === state).length;
-      return amount ? make('a', { href: writeHash('/', { f: CLASSES[state][0], group: 'cause' }) }, quiet(`${countOf(amount, 'more cause')} of ${state === 'error' ? 'errors' : 'cases that still fail'}`)) : null;
-    }),
+    [...Map.groupBy(more, ({ state }) => CLASSES[state]?.[0])].map(([f, causes]) =>
+      make('a', { href: writeHash('/', { f, group: 'cause' }) }, statePill(causes[0].state, causes[0].status), make('b', countOf(causes.length, 'more cause'))),
+    ),
   );
 }

@@ -1,7 +1,7 @@
 // Numbers and amounts as text, as in the other reports.
 
 function count(amount) {
-  return amount.toLocaleString('en');
+  return amount == null ? '\u2013' : amount.toLocaleString('en');
 }
 
 /** "1 check", "12,000 checks", for nouns with a plural in -s. */

@@ -99,9 +99,9 @@ function emptyView({ query }) {
 
 /** What filters are about; that of others are changes. */
 const SUBJECTS = {
-  Agent: ['answer', 'calls', 'tools'],
-  Amounts: ['slow', 'costly', 'dearer'],
   Status: ['failed', 'error', 'skipped', 'passed'],
+  'Calls and answers': ['answer', 'calls', 'tools'],
+  Amounts: ['slow', 'costly', 'dearer'],
 };
 const MATRIX_FILTERS = Object.keys(FILTERS).filter((key) => key !== 'worse' && key !== 'better');
 
@@ -110,10 +110,8 @@ function controlsView(selection, path, filters) {
   const set = (key, value) => go(writeHash(path, { ...here.params, [key]: value }));
   const own = searchCases(CASES, selection);
   const subject = (key) => Object.keys(SUBJECTS).find((name) => SUBJECTS[name].includes(key)) ?? (HAS_BASELINE ? 'Changes' : 'Cases');
-  const chips = filters
-    .map((key) => [key, ...FILTERS[key]])
-    .map(([key, label, test, status, limits]) => ({ key, label, status, limits, subject: subject(key), amount: own.filter(test).length }))
-    .filter(({ key, amount }) => (amount && !(HAS_BASELINE && (key === 'failed' || key === 'error'))) || key === 'all' || key === selection.filter);
+  const amounts = Object.fromEntries(filters.map((key) => [key, own.filter(FILTERS[key][1]).length]));
+  const shown = filters.filter((key) => (amounts[key] && !(HAS_BASELINE && (key === 'failed' || key === 'error'))) || key === 'all' || key === selection.filter);
   const groups = Object.entries(GROUPS).filter(
     ([key]) =>
       (key !== 'tag' || CASES.some(({ tags }) => tags.length)) &&
@@ -133,13 +131,13 @@ function controlsView(selection, path, filters) {
     make(
       'div.chips',
       { role: 'group', 'aria-label': 'Show' },
-      [...Map.groupBy(chips, (each) => each.subject)].map(([name, members]) =>
+      [...Map.groupBy(shown, subject)].map(([name, keys]) =>
         make(
           'div',
           { role: 'group', 'aria-label': name },
-          quiet(name),
-          members.map(({ key, label, status, limits, amount }) =>
-            make(
+          keys.map((key) => {
+            const [label, , status, limits] = FILTERS[key];
+            return make(
               'button.chip',
               {
                 'aria-pressed': String(key === selection.filter && !selection.like),
@@ -150,9 +148,9 @@ function controlsView(selection, path, filters) {
               status && make('i', { class: status }),
               label,
               ' ',
-              make('b', count(amount)),
-            ),
-          ),
+              make('b', count(amounts[key])),
+            );
+          }),
         ),
       ),
       selection.like
@@ -275,7 +273,7 @@ function amountHeads({ sort }, set) {
 function shownAmounts() {
   return [
     ['slow', 'Latency', 'ms', milliseconds, 50],
-    ['tokens', 'Input + output tokens', 'tokens', (value) => (value === undefined ? '\u2013' : count(value)), 1],
+    ['tokens', 'Input + output tokens', 'tokens', count, 1],
     ['cost', 'Agent cost', 'usd', dollars, 0.00005],
   ].filter(([, , name]) => CASES.some(({ amounts }) => amounts[name] !== undefined));
 }

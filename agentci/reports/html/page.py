@@ -34,7 +34,7 @@ SCRIPTS: Final = (
 )
 STYLE: Final = "report.css"
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_SPACE: Final = re.compile(r"\s*([{};,>])\s*|(?<=:)\s+")
+_SPACE: Final = re.compile(r"\s*([{};,>!])\s*|(?<=:)\s+")
 
 
 class Asset(Struct, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ function overviewView() {
     return [verdictView(), messagesCard()];
   }
   // A narrow screen has room for what got worse and why, which comes first.
-  if (isNarrow.matches) return [verdictView(), changesView(), matrixView(here.params), tilesView(), runView()];
+  if (isNarrow.matches) return [verdictView(), changesView(), matrixView(here.params), tilesView()];
   return [verdictView(), tilesView(), changesView(), matrixView(here.params)];
 }
 
@@ -219,9 +219,9 @@ document.body.prepend(
     'header.bar',
     make(
       'div',
-      make('a.brand', { href: '#/', class: DATA.verdict.status }, make('i'), 'agentci'),
+      make('a.brand', { href: '#/', class: DATA.verdict.status }, make('i'), make('span', 'agentci')),
       tabs,
-      make('div.tools', make('button.btn', { onclick: flipTheme }, 'Light / dark'), make('button.btn.keys', { onclick: () => help.showModal() }, 'Keys ', make('kbd', '?'))),
+      make('div.tools', make('button.btn.theme', { onclick: flipTheme }, make('span', 'Light / dark')), make('button.btn.keys', { onclick: () => help.showModal() }, 'Keys ', make('kbd', '?'))),
     ),
   ),
   main,

@@ -3,21 +3,24 @@
 function verdictView() {
   const { status, title, reasons, notes } = DATA.verdict;
   const [line, others] = regressionLine(reasons.slice(1));
-  const folded = [...reasons.slice(1).filter((each) => !others.includes(each)), ...notes];
+  // A narrow screen has room for the first reason and for what changed.
+  const [shown, left] = isNarrow.matches ? [[], others] : [others, []];
+  const more = [...left, ...reasons.slice(1).filter((each) => !others.includes(each))];
+  const folded = list([...more, ...notes], 'why');
+  const meta = make('p.meta', ...metaParts());
+  const summary = dotted(more.length && countOf(more.length, 'more reason'), notes.length && countOf(notes.length, 'note'), isNarrow.matches && 'this run');
   return make(
     'section.card.verdict',
     { class: status, 'aria-labelledby': 'verdict' },
     DATA.verdict.incomplete
       ? make('p.note', pill('errored', 'Incomplete'), 'The run was interrupted.')
       : null,
-    make('h1', { id: 'verdict' }, title, reasons.length ? `: ${reasons[0]}` : ''),
+    make('h1', { id: 'verdict' }, title, reasons.length > 0 && make('span', `: ${reasons[0]}`)),
     make('p.why', changesText()),
     line,
-    list(others, 'why'),
-    folded.length < 2 ? list(folded, 'why') : make('details.fold', { open: isPrinted }, make('summary', dotted(folded.length > notes.length && countOf(folded.length - notes.length, 'regression'), notes.length && countOf(notes.length, 'note'))), list(folded, 'why')),
-    isNarrow.matches ? null : make('p.meta', ...metaParts()),
-    lostNotes(isNarrow.matches ? 1 : MAX_LINES),
-    policyNote(),
+    shown.length > 0 && make('p.why', dotted(...shown)),
+    make('div.notes', lostNotes(isNarrow.matches ? 1 : MAX_LINES), policyNote()),
+    make('div.notes', isNarrow.matches ? null : meta, summary && make('details.fold', { open: isPrinted }, make('summary', summary), folded, isNarrow.matches && meta)),
   );
 }
 
@@ -44,14 +47,8 @@ function regressionLine(reasons) {
   return [line, reasons.filter((each) => !found.some(({ input }) => input === each))];
 }
 
-/** What the run was, apart from the verdict. */
-function runView() {
-  return make('section.card.run', { 'aria-label': 'Run' }, make('p.meta', ...metaParts()));
-}
-
 function metaParts() {
   const { repository, pull_request: pull, title, date, commit, url, branch } = DATA.run;
-  const seconds = CASES.flatMap((each) => each.checks).reduce((sum, { seconds: own = 0 }) => sum + own, 0);
   const page = DATA.run.pull_request_url;
   const request = pull ? `#${pull} ${title ?? ''}` : '';
   const { now, before } = DATA.recorded ?? {};
@@ -64,9 +61,6 @@ function metaParts() {
       ? make('span', 'baseline ', DATA.baseline.branch ? `${DATA.baseline.branch}@` : '', DATA.baseline.commit ? commitView(DATA.baseline.commit) : make('code', baselineName()), ageText(now - before))
       : null,
     now ? make('span', `recorded ${dateText(now)}`) : date ? make('span', dateText(date)) : null,
-    seconds
-      ? make('span', `evaluators took ${milliseconds(seconds * 1000)}`)
-      : null,
     modelsText() && make('span', `agent ${modelsText()}`),
     DATA.verdict.spending && make('span', DATA.verdict.spending),
     url && outside(url, 'Workflow run'),
@@ -142,23 +136,19 @@ function tilesView() {
   const rate = passRate(statuses);
   const rateBefore = passRate(required.map(({ before }) => before?.[0])) ?? rate;
   const { run, common, baseline } = metrics;
-  // Each amount is compared over the cases that recorded it in both runs, and that of these is shown, as in the comment.
-  const valueOf = (read) => (common && read(common)) ?? read(run);
-  const change = (name, read, { format, least, noise = DATA.noise[0] }) => {
+  // An amount is compared over the cases that recorded it in both runs, and that of these is shown, as in the comment.
+  const tile = (name, label, read, { format, least, noise = DATA.noise[0] }, more) => {
     const [now, before] = [common && read(common), baseline && read(baseline)];
-    if (now == null || before == null) return null;
+    const value = now ?? read(run);
+    if (value == null) return null;
     const all = CASES.filter(({ amounts }) => amounts[name] !== undefined).length;
-    const compared = common[{ ms: 'latency_cases', tokens: 'token_cases', usd: 'cost_cases' }[name]];
-    const isPart = compared < all;
-    const shown = delta(now - before, { format: () => `from ${format(before)}`, good: isNoise(now, before, noise) ? 0 : -1, least });
+    const compared = common?.[{ ms: 'latency_cases', tokens: 'token_cases', usd: 'cost_cases' }[name]];
     const isSame = format(now) === format(before) || Math.abs(now / before - 1) <= 0.005;
-    return [(isSame ? null : shown) ?? (now === before ? 'unchanged' : 'about the same'), isPart ? ` in ${countOf(compared, 'comparable case')}` : ''];
+    const change = !isSame && delta(now - before, { format: () => `from ${format(before)}`, good: isNoise(now, before, noise) ? 0 : -1, least });
+    const under = now == null || before == null ? null : [change || (now === before ? 'unchanged' : 'about the same'), compared < all && make('span', { title: 'that both runs recorded' }, ` in ${countOf(compared, 'case')}`)];
+    return make('div.card.tile', make('dt', label), make('dd', format(value)), make('dd.under', under, more));
   };
-  const tokens = (each) => each.tokens && each.tokens.input + each.tokens.output;
-  const [p50, p95, usd] = [(each) => each.latency_ms?.p50, (each) => each.latency_ms?.p95, (each) => each.cost_usd];
   const latency = { format: milliseconds, least: 20 };
-  const tile = (label, value, under) =>
-    value !== '\u2013' && make('div.card.tile', make('dt', label), make('dd', value), make('dd.under', under));
   return make(
     'dl.tiles',
     make(
@@ -169,23 +159,15 @@ function tilesView() {
         rate === null ? '\u2013' : percent(rate, rateBefore, verdict.required ?? rate),
         ' ',
         verdict.required === null ? '' : make('small', `required ${percent(verdict.required, rate)} `),
-        rate === null ? null : make('small', delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}${DATA.baseline?.rescored ? ' with these evaluators' : ''}`, least: 0.0005 })),
+        rate === null ? null : make('small', { title: 'with these evaluators' }, delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),
       make('dd.legend', ...legendOf(totals), missing > 0 && make('span', make('i.errored'), `${count(missing)} no longer evaluated`), advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
-    tile('Latency of a case, p50', milliseconds(valueOf(p50)), change('ms', p50, latency)),
-    tile('Latency of a case, p95', milliseconds(valueOf(p95)), change('ms', p95, { ...latency, noise: DATA.noise[1] })),
-    tile(
-      'Input + output tokens',
-      run.tokens ? count(valueOf(tokens)) : '\u2013',
-      change('tokens', tokens, { format: count, least: 1 }),
-    ),
-    tile(
-      run.priced_cases ? prose('Agent cost (from `prices`)') : 'Agent cost',
-      dollars(valueOf(usd)),
-      [change('usd', usd, { format: dollars, least: 0.00005 }), metrics.models_before?.length ? make('div', modelsText()) : null],
-    ),
+    tile('ms', 'Latency of a case, p50', (each) => each.latency_ms?.p50, latency),
+    tile('ms', 'Latency of a case, p95', (each) => each.latency_ms?.p95, { ...latency, noise: DATA.noise[1] }),
+    tile('tokens', 'Input + output tokens', (each) => each.tokens && each.tokens.input + each.tokens.output, { format: count, least: 1 }),
+    tile('usd', run.priced_cases ? prose('Agent cost (from `prices`)') : 'Agent cost', (each) => each.cost_usd, { format: dollars, least: 0.00005 }, metrics.models_before?.length > 0 && make('div', modelsText())),
   );
 }
 

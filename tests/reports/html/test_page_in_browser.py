@@ -167,13 +167,15 @@ class TestOverview:
         assert rate.split("\n")[1].strip() == "75%"
         assert " ".join(rate.split()).split(" from ")[1].startswith("83% 9 passed")
         rescored = compared(conversation_report(), make_trend(), rescored=2)
-        assert "from 83% with these evaluators" in show(rescored).texts(".tile")[0]
+        page = show(rescored)
+        assert "from 83%" in page.texts(".tile")[0]
+        assert page.texts(".tile [title='with these evaluators'] .delta") != []
         # Of the comparable cases, as in the comment.
         assert latency.split("\n")[1] == "7.0 s"
         comment = text_of(CommentReport(), conversation_report())
         assert "1.2 \N{RIGHTWARDS ARROW} 7.05 s" in comment
         assert "\u25b2" in latency
-        assert "unchanged in 6 comparable cases" in labels["Input + output tokens"]
+        assert "unchanged in 6 cases" in labels["Input + output tokens"]
         assert "$0.0120" in labels["Agent cost"]
         assert "Highest agent cost" in page.texts("#choose-sort")[0]
         assert "Highest agent cost" not in show(mixed_report()).texts("#choose-sort")[0]
@@ -269,8 +271,13 @@ class TestOverview:
         assert cut == 0
         assert any("Higher cost" in each for each in page.texts(".chip"))
 
-    @pytest.mark.parametrize(("evaluators", "cards"), [(2, 4), (3, 6), (6, 6)])
-    def test_each_cause_has_a_card_or_a_row(self, show: Show, evaluators: int, cards: int) -> None:
+    @pytest.mark.parametrize(
+        ("evaluators", "cards", "lines_shown"), [(2, 4, 0), (3, 6, 0), (5, 6, 4), (6, 6, 4)]
+    )
+    def test_each_of_ten_causes_has_a_card_or_a_line(
+        self, show: Show, evaluators: int, cards: int, lines_shown: int
+    ) -> None:
+        """Those beyond are counted, with a link to all."""
         results = [
             make_result("failed", 0.0, case=f"{name} {reason}", evaluator=name, misses=[reason])
             for name in (f"evaluator_{n}" for n in range(evaluators))
@@ -279,19 +286,15 @@ class TestOverview:
         results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
         page = show(make_report(results))
         assert len(page.texts(".change")) == cards
-        more = 2 * evaluators - cards
-        if not more:
-            assert page.texts(".more summary") == []
-            return
-        assert page.texts(".more summary") == [f"{more} more causes of failures"]
-        page.run("dispatchEvent(new Event('beforeprint'))")
-        assert len(page.texts(".more .rest a")) == more
-        page.run("dispatchEvent(new Event('afterprint'))")
-        page.run("document.querySelector('.more summary').click()")
-        page.wait("document.querySelector('.more .rest') !== null")
+        lines = [each.split("\n") for each in page.texts(".rest a")]
         carded = page.texts(".change .name")
-        listed = [each.split("\n")[1] for each in page.texts(".more .rest a")]
-        assert len({*carded, *listed}) == cards + more == 2 * evaluators
+        listed = [each[1] for each in lines[:lines_shown]]
+        assert len({*carded, *listed}) == cards + lines_shown
+        left = 2 * evaluators - cards - lines_shown
+        assert lines[lines_shown:] == ([["Failed", f"{left} more causes"]] if left else [])
+        if left:
+            page.run("[...document.querySelectorAll('.rest a')].at(-1).click()")
+            page.wait(f"document.querySelectorAll('tr.group').length === {2 * evaluators}")
 
     @pytest.mark.parametrize(("width", "columns"), [(1400, 2), (390, 1)])
     def test_cards_have_their_own_height(self, show: Show, width: int, columns: int) -> None:
@@ -429,11 +432,59 @@ class TestOverview:
         )
         for report in (worst, conversation_report(), mixed_report(), wide_report(7)):
             page = show(report, width=390, height=height)
-            bottom = page.run(
-                "document.querySelector('.change .name, .rest a')"
-                ".getBoundingClientRect().bottom + scrollY"
+            verdict, failure = page.run(
+                "['.verdict', '.change .name, .rest a'].map((each) =>"
+                " document.querySelector(each).getBoundingClientRect())"
+                ".map((each) => ({ height: each.height, bottom: each.bottom }))"
             )
-            assert bottom < height, bottom
+            assert verdict["height"] <= height / 3
+            assert failure["bottom"] < height / 2
+
+    def test_laptop_shows_two_causes_with_their_difference(self, show: Show) -> None:
+        """Below the verdict and the amounts, on the first screen."""
+        runs = {city: make_run("Sorry, no.", city) for city in ("Paris", "Oslo")}
+        good = make_run("There is no flight to Rome.", "Rome")
+        chunks = Chunks()
+        before = chunks.append(encode_content(good))
+        results = [
+            make_result("failed", 0.2, case=city, evaluator=f"in_{city}", misses=[f"it is {city}"])
+            for city in runs
+        ]
+        results = [
+            replace(
+                each,
+                id=f"{n:016x}",
+                case=replace(each.case, content=chunks.append(encode_content(run))),
+            )
+            for n, (each, run) in enumerate(zip(results, runs.values(), strict=True))
+        ]
+        loosened = tuple(
+            PolicyChange(config="a.yaml", kind="loosened", subject=name, before="1", after="0.5")
+            for name in ("min_pass_rate", "max_regression", "threshold of response_quality")
+        )
+        report = make_report(results)
+        reasons = (
+            *report.decision.reasons,
+            "2 eval cases without a recorded run",
+            "1 check errored",
+        )
+        decision = replace(report.decision, reasons=reasons, unlisted_notes=("one", "two"))
+        report = replace(
+            compared(replace(report, decision=decision), make_trend()),
+            contents=StoredContents(chunks=chunks, redact=lambda content: content),
+            baseline={
+                each.id: BaselineCheck(status="passed", score=1.0, content=before)
+                for each in results
+            },
+            policy=PolicyComparison(base="main", loosened=loosened),
+        )
+        page = show(report, width=1265)
+        bottoms = page.run(
+            "[...document.querySelectorAll('.change .first')].map((each) =>"
+            " each.getBoundingClientRect().bottom)"
+        )
+        assert len(bottoms) == 2
+        assert max(bottoms) < 900
 
     def test_phone_has_a_column_with_errors(self, show: Show) -> None:
         report = wide_report(7)
@@ -609,11 +660,16 @@ class TestOverview:
         decision = replace(report.decision, reasons=reasons, notes=notes, unlisted_notes=notes[-1:])
         for width in (1280, 390):
             page = show(replace(report, decision=decision), width=width)
+            folded = ["1 note"] if width > 400 else ["5 more reasons \u00b7 1 note \u00b7 this run"]
+            assert page.texts(".verdict summary") == folded
             shown = "\n".join(page.texts(".verdict"))
-            assert [each for each in reasons if each not in shown] == []
+            in_view = reasons if width > 400 else reasons[:1]
+            assert [each for each in in_view if each not in shown] == []
             assert "Cases against" in shown
-            assert page.texts(".verdict summary") == []
-            assert "the run has another model" in shown
+            assert "the run has another model" not in shown
+            page.run("document.querySelector('.verdict summary').click()")
+            shown = "\n".join(page.texts(".verdict"))
+            assert [each for each in (*reasons, notes[-1]) if each not in shown] == []
             assert "inconclusive" not in shown
 
     def test_phone_shows_fifty_of_many_cases_at_first(self, show: Show) -> None:
@@ -637,7 +693,7 @@ class TestOverview:
         assert page.texts(".verdict .why")[1] == (
             "Regressed: grounded 1 \u2192 0.65, tone 0.95 \u2192 0.9"
         )
-        assert page.texts(".verdict summary")[0].startswith("2 regressions")
+        assert page.texts(".verdict summary")[0].startswith("2 more reasons")
         page.run("document.querySelector('.verdict summary').click()")
         assert [each for each in page.texts(".verdict li") if "p < 0.001" in each]
 
@@ -697,7 +753,7 @@ class TestOverview:
         assert page.texts(".verdict .why a") == ["1 newly failing", "3 still failing"]
         assert page.texts("[data-filter=still]") == ["Still failing 3"]
         [row] = page.texts(".rest a")
-        assert row.split("\n")[:2] == ["Still failing", "still +2"]
+        assert row.split("\n")[:2] == ["Still failing", "still and 2 more"]
         page.run("document.querySelector('.rest a').click()")
         page.wait("document.querySelectorAll('.matrix tr.row').length === 3")
 
@@ -898,13 +954,13 @@ class TestOverview:
             " [each.querySelector('.dot').title, each.querySelector('.pill')?.innerText ?? ''])"
         )
         assert rows == [
-            ["New failure", ""],
-            ["New failure", ""],
-            ["Error", ""],
+            ["Newly failing", ""],
+            ["Newly failing", ""],
+            ["Newly errored", ""],
             ["Still failing", "Still failing"],
             ["Fixed", "Fixed"],
-            ["New case", "New case"],
-            ["Passed", ""],
+            ["New", "New"],
+            ["Passed in both", ""],
         ]
         filled, outlined = page.run(
             "['.dot.new_failure', '.dot.still_failing'].map((each) =>"
@@ -914,9 +970,11 @@ class TestOverview:
 
     def test_filters_are_grouped_by_their_subject(self, show: Show) -> None:
         page = show(conversation_report(tone_before=1.0))
+        names = "[...document.querySelectorAll('.chips > div')].map((each) => each.ariaLabel)"
+        assert page.run(names) == ["Changes", "Status", "Calls and answers", "Amounts"]
         groups = [" ".join(each.split()) for each in page.texts(".chips > div")]
-        assert groups[0].startswith("Changes All cases 7 New failures 2 Still failing 1")
-        assert [each.split()[0] for each in groups] == ["Changes", "Status", "Agent", "Amounts"]
+        assert groups[0].startswith("All cases 7 Newly failing 2 Newly errored 1 Still failing 1")
+        assert groups[2] == "Answer changed 3 Calls changed 3"
         assert page.run("document.querySelector('.controls').offsetHeight") < 90
         page = show(conversation_report(), width=390)
         chips = "[...document.querySelectorAll('.chip')]"
@@ -1188,6 +1246,7 @@ class TestOverview:
             "['.bar', '.matrix thead th'].map((each) =>"
             " document.querySelector(each).getBoundingClientRect().bottom)"
         )
+        assert bar < 60
         assert bar < head < bar + 90
         field = page.run("document.getElementById('search').getBoundingClientRect().bottom")
         assert field <= bar
