@@ -3,8 +3,6 @@
 // Rows beyond this number are only made while they are in view.
 const MAX_ROWS = 120;
 const EXTRA_ROWS = 12;
-// On a narrow screen, of more rows only half as many are shown at first.
-const MAX_NARROW_ROWS = 100;
 // Pixels, as in the style sheet: of a case, on a narrow screen, and of a group's heading.
 const ROW_HEIGHT = 52;
 const NARROW_ROW_HEIGHT = 94;
@@ -48,12 +46,9 @@ function matrixView(params) {
   const selected = selectCases([...CASES], selection);
   const isReduced = isPrinted && selection.filter === 'all' && !selection.query;
   const found = isReduced ? selected.filter(needsLook) : selected;
-  const rows = groupCases(found, selection.group, selection.evaluator, DATA.cause_names);
-  const isCut = isNarrow.matches && !isPrinted && rows.length > MAX_NARROW_ROWS && !shownAmount.has(location.hash);
-  const items = isCut ? rows.slice(0, MAX_NARROW_ROWS / 2) : rows;
-  const isCase = (each) => !each.members;
-  listed = items.filter(isCase);
-  shownCases = [...new Set(rows.filter(isCase))];
+  const items = groupCases(found, selection.group, selection.evaluator, DATA.cause_names);
+  listed = items.filter((each) => !each.members);
+  shownCases = [...new Set(listed)];
   cursor = Math.min(cursor, listed.length - 1);
   const columns = chooseColumns(found, selection);
   const amount = columns.reduce((sum, { joined, isOpen }) => sum + (joined ? !isOpen && joined.length : 1), 0);
@@ -78,7 +73,6 @@ function matrixView(params) {
     amount < COLUMNS.length && make('p.hint', `${count(amount)} of ${countOf(COLUMNS.length, 'evaluator')}, those with failures first.`),
     make('p.unseen', { role: 'status' }, `${countOf(found.length, 'case')} shown`),
     make('div.sides', view),
-    isCut && make('button.btn.more', { onclick: () => { shownAmount.set(location.hash, 1); show(); } }, `Show ${count(rows.length - items.length)} more`),
     found.length ? null : emptyView(selection),
     found.length < selected.length && make('p.hint', `${countOf(selected.length - found.length, 'case')} that passed or were skipped as before: not printed.`),
     make('div.foot', HAS_BASELINE && 'A coloured edge marks a status that changed. ', foot),
@@ -343,7 +337,7 @@ function caseRow(each, columns, index) {
           HAS_BASELINE && !['new_failure', 'error'].includes(each.state) && statePill(each.state, each.status),
           each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
           toolPill(each),
-          make('span.sub', { title: each.question }, each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
+          make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
         ),
       ),
     ),

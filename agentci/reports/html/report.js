@@ -34,7 +34,7 @@ function overviewView() {
     return [verdictView(), messagesCard()];
   }
   // A narrow screen has room for what got worse and why, which comes first.
-  if (isNarrow.matches) return [verdictView(), changesView(), matrixView(here.params), tilesView()];
+  if (isNarrow.matches) return [verdictView(), changesView(), tilesView(), matrixView(here.params)];
   return [verdictView(), tilesView(), changesView(), matrixView(here.params)];
 }
 

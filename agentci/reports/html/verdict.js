@@ -2,13 +2,13 @@
 
 function verdictView() {
   const { status, title, reasons, notes } = DATA.verdict;
-  const [line, others] = regressionLine(reasons.slice(1));
-  // A narrow screen has room for the first reason and for what changed.
-  const [shown, left] = isNarrow.matches ? [[], others] : [others, []];
-  const more = [...left, ...reasons.slice(1).filter((each) => !others.includes(each))];
+  const others = reasons.slice(1);
+  // Statistics are folded, and on a narrow screen all but the first reason.
+  const short = (each) => each.replace(/^(.+ regressed): mean score (\S+ \u2192 \S+) \(.*/, '$1 $2');
+  const more = others.filter((each) => isNarrow.matches || short(each) !== each);
   const folded = list([...more, ...notes], 'why');
   const meta = make('p.meta', ...metaParts());
-  const summary = dotted(more.length && countOf(more.length, 'more reason'), notes.length && countOf(notes.length, 'note'), isNarrow.matches && 'this run');
+  const summary = dotted(more.length && countOf(more.length, isNarrow.matches ? 'more reason' : 'regression'), notes.length && countOf(notes.length, 'note'), isNarrow.matches && 'this run');
   return make(
     'section.card.verdict',
     { class: status, 'aria-labelledby': 'verdict' },
@@ -17,8 +17,7 @@ function verdictView() {
       : null,
     make('h1', { id: 'verdict' }, title, reasons.length > 0 && make('span', `: ${reasons[0]}`)),
     make('p.why', changesText()),
-    line,
-    shown.length > 0 && make('p.why', dotted(...shown)),
+    !isNarrow.matches && others.length > 0 && make('p.why', dotted(...others.map(short))),
     make('div.notes', lostNotes(isNarrow.matches ? 1 : MAX_LINES), policyNote()),
     make('div.notes', isNarrow.matches ? null : meta, summary && make('details.fold', { open: isPrinted }, make('summary', summary), folded, isNarrow.matches && meta)),
   );
@@ -35,16 +34,6 @@ function changesText() {
       notes,
     ]),
   ];
-}
-
-/** One line for several regressions, the largest drop first, and the other reasons. */
-function regressionLine(reasons) {
-  const found = reasons.map((each) => /^(.+) regressed: mean score ((\S+) \u2192 (\S+)) \(/.exec(each)).filter(Boolean);
-  if (found.length < 2) return [null, reasons];
-  const drop = ([, , , before, after]) => after - before || -Infinity;
-  found.sort((a, b) => drop(a) - drop(b));
-  const line = make('p.why', 'Regressed: ', found.map(([, name, means], index) => [index ? ', ' : '', make('b', name), ` ${means}`]));
-  return [line, reasons.filter((each) => !found.some(({ input }) => input === each))];
 }
 
 function metaParts() {
