@@ -336,6 +336,11 @@ def _pair_scores(
     tested, scores = _select_tested(every)
     result = checks[0].either
     is_evaluated = any(_has_score(each.after) for each in checks)
+    both = [
+        (_score_or_pass(each.before), _score_or_pass(each.after))
+        for each in checks
+        if each.before and each.after and _has_score(each.before) and _has_score(each.after)
+    ]
     comparison = EvaluatorComparison(
         config=result.config,
         evaluator=result.evaluator.name,
@@ -352,6 +357,9 @@ def _pair_scores(
         outcome="pass",
         reason="",
         max_regression=None if thresholds is NO_THRESHOLDS else thresholds.max_drop,
+        in_both=len(both),
+        both_before=_mean_or_none([before for before, _ in both]),
+        both_after=_mean_or_none([after for _, after in both]),
     )
     if not scores:
         reason = _explain_no_pairs(comparison)
@@ -719,8 +727,16 @@ def list_worse(comparison: Comparison) -> list[str]:
 
 def fails_gate(compared: EvaluatorComparison, policy: GatePolicy) -> bool:
     """Whether the comparison of an evaluator fails the gate of its config."""
-    is_failing = policy.regression is not None and _is_failing_outcome(compared, policy.regression)
-    return compared.required and (is_failing or _has_forbidden_removal(compared, policy))
+    is_failing = has_failing_outcome(compared, policy)
+    return is_failing or (compared.required and _has_forbidden_removal(compared, policy))
+
+
+def has_failing_outcome(compared: EvaluatorComparison, policy: GatePolicy) -> bool:
+    """Whether the outcome of a comparison fails the gate, whatever was removed."""
+    regression = policy.regression
+    return (
+        compared.required and regression is not None and _is_failing_outcome(compared, regression)
+    )
 
 
 def _has_forbidden_removal(compared: EvaluatorComparison, policy: GatePolicy) -> bool:

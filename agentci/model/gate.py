@@ -294,6 +294,8 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
             0 to 1; None if no test was made.
         only_errors: whether only errors are a drop, which do not show that the agent got worse.
         max_regression: the allowed drop; None if the config sets none.
+        in_both: the number of checks that both runs evaluated, which reports show.
+        both_before, both_after: their mean scores; None without any.
     """
 
     config: str
@@ -317,6 +319,9 @@ class EvaluatorComparison(Struct, frozen=True, kw_only=True):
     adjusted_for: int = 1
     only_errors: bool = False
     max_regression: float | None = None
+    in_both: int = 0
+    both_before: float | None = None
+    both_after: float | None = None
 
     @property
     def worse(self) -> tuple[CheckChange, ...]:

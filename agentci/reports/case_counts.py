@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
 
 from agentci._util.text.format import format_count
 from agentci.gate.rules import find_coverage
-from agentci.model.result import CaseState, Report
+from agentci.model.result import CaseState, Report, has_only_errors
+from agentci.model.values import IdentityKey
 from agentci.reports.case_states import CASE_CLASSES, has_lower_score, is_unrecorded
 from agentci.reports.changed_checks import TOOL_CHANGES
 from agentci.reports.groups_and_totals import list_first_names
@@ -80,6 +82,28 @@ def list_missing_cases(report: Report) -> Mapping[CaseState, tuple[str, ...]]:
         "unrecorded": (*unrecorded, *(each for each in needed if each not in unrecorded)),
         "removed": () if comparison is None else comparison.removed_cases,
     }
+
+
+def find_missing(report: Report) -> frozenset[str]:
+    """Find the ids of the cases that are missing as a whole, which is no matter of an evaluator.
+
+    Those whose checks errored for one reason are among them.
+    """
+    return _find_missing(IdentityKey(report))
+
+
+# Each evaluator needs them.
+@lru_cache(maxsize=1)
+def _find_missing(report: IdentityKey[Report]) -> frozenset[str]:
+    absent = (case for cases in list_missing_cases(report.value).values() for case in cases)
+    errored = (
+        each.summary.id
+        for each in list_case_outcomes(report.value)
+        if len(each.results) > 1
+        and has_only_errors(each.results)
+        and len({result.reason for result in each.results}) == 1
+    )
+    return frozenset((*absent, *errored))
 
 
 def has_uncounted_errors(report: Report) -> bool:

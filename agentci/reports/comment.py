@@ -25,6 +25,7 @@ from agentci.reports import (
     workflow_commands,
 )
 from agentci.reports import comparison as baseline_text
+from agentci.reports.case_counts import find_missing
 from agentci.reports.changed_checks import join_lost
 from agentci.reports.failures import list_causes
 from agentci.reports.page_height import (
@@ -222,13 +223,11 @@ class _EvaluatorTables:
         """
         shown = self.regressed[:most]
         of = f" ({most:,} of {len(self.regressed):,})" if most < len(self.regressed) else ""
-        zeros = _note_zeros([self._by_name[_key(each)] for each in shown])
         yield sections.Section(
             name="evaluators",
             title=_write_head([f"Regressed{of}", "Passed", "Mean score (change)"], ["---"]),
             noun="regressed evaluator",
             blocks=(self._render_row(each, is_short=True) for each in shown),
-            end=zeros,
             total=len(shown),
             share=0.1,
         )
@@ -237,15 +236,14 @@ class _EvaluatorTables:
         title = f"Evaluators, of which {more:,} {other}regressed" if more else "Evaluators"
         count = format_count(len(self._found) + len(self._group_removed()), "evaluator")
         brief = f"{count} ({more:,} {other}regressed)" if more else count
-        yield sections.fold_section(self._make_whole(known_zeros=zeros), title, brief)
+        yield sections.fold_section(self._make_whole(), title, brief)
 
-    def _make_whole(self, known_zeros: str) -> sections.Section:
+    def _make_whole(self) -> sections.Section:
         removed = self._group_removed()
         config = ["Config"] if self._several else []
         mean = f"Mean score {baseline_text.CHANGE}" if self._by_name else "Mean score"
         baseline = ["Against the baseline"] if self._by_name else []
         names = [*config, "Evaluator", "Passed", mean, "Threshold", *baseline]
-        zeros = _note_zeros(self._compared)
         return sections.Section(
             name="evaluators",
             title=_write_head(names, ["---"] * (len(config) + 1)),
@@ -254,7 +252,7 @@ class _EvaluatorTables:
                 map(self._render_row, self._found),
                 (_render_removed(each, self._report, several=self._several) for each in removed),
             ),
-            end="" if zeros == known_zeros else zeros,
+            end=_describe_populations(self._compared),
             total=len(self._found) + len(removed),
             share=0.3,
         )
@@ -285,8 +283,15 @@ class _EvaluatorTables:
         shown = None if score is None and totals.failed else compared
         if is_short and shown is not None:
             shown = replace(shown, change_low=None)
+        missing = find_missing(self._report)
+        errored = [each for each in checks.results if each.status == "errored"]
+        own = (
+            errored
+            if not totals.passed + totals.failed
+            else [each for each in errored if each.case.id not in missing]
+        )
         others = [
-            *([format_count(totals.errored, "error")] if totals.errored else []),
+            *([format_count(len(own), "error")] if own else []),
             *([f"{totals.skipped:,} skipped"] if totals.skipped else []),
         ]
         name = sections.format_evaluator_names(
@@ -308,7 +313,8 @@ class _EvaluatorTables:
         cells.append(markdown_prose(result.evaluator.criterion))
         if self._by_name:
             change = "not in the baseline"
-            change = change if compared is None else baseline_text.format_outcome(compared)
+            if compared is not None:
+                change = baseline_text.format_outcome(baseline_text.drop_missing(compared, missing))
             cells.append(markdown_prose(change))
         return markdown_row(cells)
 
@@ -319,9 +325,17 @@ def _write_head(names: Sequence[str], left: Sequence[str]) -> str:
     return markdown_row(names) + markdown_row(ruler)
 
 
-def _note_zeros(compared: Sequence[EvaluatorComparison]) -> str:
-    zeros = baseline_text.describe_zeros(compared)
-    return f"{zeros[0].upper()}{zeros[1:]}.\n\n" if zeros else ""
+def _describe_populations(compared: Sequence[EvaluatorComparison]) -> str:
+    """Say which checks the numbers are of."""
+    counts = sorted(each.in_both for each in compared if each.in_both)
+    if not counts:
+        return ""
+    few, many = f"{counts[0]:,}", format_count(counts[-1], "check")
+    both = many if counts[0] == counts[-1] else f"{few} to {many}"
+    return (
+        "Passed: of the checks that this run evaluated. Mean scores: of those that both runs "
+        f"evaluated ({both} of an evaluator).\n\n"
+    )
 
 
 def _key(checks: groups_and_totals.EvaluatorChecks) -> tuple[str, str]:
@@ -354,8 +368,7 @@ def _format_passed(passed: int, evaluated: int, others: Sequence[str]) -> str:
 
 
 def _comparison_section(comparison: Comparison, reasons: Sequence[str]) -> sections.Section:
-    # The table of the evaluators says which checks count as 0.
-    remarks = baseline_text.list_remarks(comparison, with_zeros=False, reasons=reasons)
+    remarks = baseline_text.list_remarks(comparison, reasons=reasons)
     blocks = [f"- {markdown_prose(each)}\n" for each in remarks]
     section = sections.Section(
         name="comparison",

@@ -28,10 +28,14 @@ from agentci.gate.comparison import (
 )
 from agentci.model.gate import CheckChange, CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import SCORED_STATUSES
+from agentci.model.values import replace
 from agentci.reports.groups_and_totals import MAX_NAMES, format_path
 
 CHANGE: Final = "(change, 95% interval)"
-COLUMNS: Final = ("evaluator", "checks", "baseline", f"now {CHANGE}", "outcome", "changed checks")
+COLUMNS: Final = (
+    *("evaluator", "checks in both runs", "baseline", f"now {CHANGE}"),
+    *("outcome", "changed checks"),
+)
 # Smaller changes of a score are not shown.
 MIN_CHANGE: Final = 0.005
 
@@ -73,10 +77,10 @@ def _format_cells(
     name = write(format_evaluator(compared, comparison))
     return (
         name if compared.required else f"{name}{ADVISORY}",
-        f"{compared.pairs:,}",
-        _format_score(compared.before),
-        format_score_change(compared.after, compared) or "-",
-        label_outcome(compared),
+        f"{compared.in_both:,}",
+        _format_score(compared.both_before),
+        format_change(compared) or "-",
+        label_shown(compared),
         format_groups(compared) or "none",
     )
 
@@ -89,12 +93,19 @@ def find_compared(
     return next((e for e in evaluators if (e.config, e.evaluator) == (config, evaluator)), None)
 
 
-def list_rows(comparison: Comparison, write: Callable[[str], str] = str) -> list[tuple[str, ...]]:
+def list_rows(
+    comparison: Comparison,
+    write: Callable[[str], str] = str,
+    missing: frozenset[str] | None = None,
+) -> list[tuple[str, ...]]:
     """List the table cells of each evaluator; one row for a config that only one run has.
 
     Args:
         write: escapes the name of an evaluator.
+        missing: as for ``drop_missing``; None for the cases that the comparison knows.
     """
+    if missing is None:
+        missing = frozenset((*comparison.removed_cases, *comparison.unrecorded_cases))
     whole = dict.fromkeys(find_gone_configs(comparison), REMOVED)
     whole |= dict.fromkeys(find_new_configs(comparison), NEW)
     rows: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -105,7 +116,8 @@ def list_rows(comparison: Comparison, write: Callable[[str], str] = str) -> list
             row = (write(name), "0", "-", "-", whole[each.config], format_groups(*own) or "none")
             rows[each.config, ""] = row
         else:
-            rows[each.config, each.evaluator] = _format_cells(each, comparison, write)
+            kept = drop_missing(each, missing)
+            rows[each.config, each.evaluator] = _format_cells(kept, comparison, write)
     return [*rows.values()]
 
 
@@ -120,35 +132,68 @@ def format_groups(*evaluators: EvaluatorComparison) -> str:
     return ", ".join(f"{count:,} {label}" for _, count, label in list_changes(evaluators))
 
 
-def format_score_change(score: float | None, compared: EvaluatorComparison | None) -> str:
-    """Format a mean score with its change: ``0.91 (\u22120.04, \u22120.07 to \u22120.01)``.
+def drop_missing(compared: EvaluatorComparison, missing: frozenset[str]) -> EvaluatorComparison:
+    """Drop the changes of cases that are missing as a whole, which are none of the evaluator's own.
 
-    The change and its 95% interval are those of the checks of both runs. Without a change of at
-    least ``MIN_CHANGE``, both are left out. An evaluator that evaluates nothing any more has no
-    score: ``skipped``. Empty without a score. If the change counts checks as 0 that are not in the
-    score, both means are shown with it; ``describe_zeros`` names these checks.
+    Those of an evaluator that only the baseline has stay.
+
+    Args:
+        missing: ids of these cases.
     """
-    if compared is not None and (lost := find_lost_status(compared)):
-        return lost
-    shown = "" if score is None else format_score(score)
-    if compared is None or compared.before is None or compared.after is None:
-        return shown
-    change = compared.after - compared.before
+    if compared.classes.removed == compared.classes.total or find_lost_status(compared):
+        return compared
+    kept = (each for each in compared.no_longer_evaluated if each.case not in missing)
+    return replace(compared, no_longer_evaluated=tuple(kept))
+
+
+def format_score_change(score: float | None, compared: EvaluatorComparison | None) -> str:
+    """Format mean scores with their change: ``0.95 \u2192 0.91 (\u22120.04, \u22120.07 to 0)``.
+
+    They are those of the checks that both runs evaluated; without any, ``score`` is the only one.
+    An evaluator that evaluates nothing any more has no score: ``skipped``. Empty without a score.
+    """
+    if compared is None or compared.both_before is None:
+        lost = "" if compared is None else find_lost_status(compared)
+        return lost or ("" if score is None else format_score(score))
+    after = format_change(compared)
+    old, new = compared.both_before, compared.both_after or 0.0
+    if abs(new - old) < MIN_CHANGE:
+        return after
+    return f"{format_score_pair(old, new)}{after[after.index(' ') :]}"
+
+
+def format_change(compared: EvaluatorComparison) -> str:
+    """Format the mean score now of the checks of both runs: ``0.91 (\u22120.04, \u22120.07 to 0)``.
+
+    The interval is that of the tested checks, so it is left out if others were tested. Without a
+    change of at least ``MIN_CHANGE``, there is only the score.
+    """
+    if compared.both_before is None or compared.both_after is None:
+        return find_lost_status(compared)
+    change = compared.both_after - compared.both_before
+    shown = format_score(compared.both_after)
     if abs(change) < MIN_CHANGE:
         return shown
-    parts = [format_signed(change)]
     low, high = compared.change_low, compared.change_high
-    if low is not None and high is not None:
-        parts.append(f"{format_signed(low)} to {format_signed(high)}")
-    is_other = score is not None and abs(score - compared.after) >= MIN_CHANGE
-    if is_other and _list_zeros(compared):
-        parts[0] = f"{format_score_pair(compared.before, compared.after)}: {parts[0]}"
-    return f"{shown} ({', '.join(parts)})"
+    interval = ""
+    if compared.pairs == compared.in_both and low is not None and high is not None:
+        interval = f", {format_signed(low)} to {format_signed(high)}"
+    return f"{shown} ({format_signed(change)}{interval})"
 
 
 def format_outcome(compared: EvaluatorComparison) -> str:
     """Format what changed: ``2 newly failing, 1 fixed; inconclusive``."""
-    return "; ".join(filter(None, (format_groups(compared), label_outcome(compared))))
+    return "; ".join(filter(None, (format_groups(compared), label_shown(compared))))
+
+
+def label_shown(compared: EvaluatorComparison) -> str:
+    """Name the outcome for a table; unchanged where only whole cases are missing."""
+    label = label_outcome(compared)
+    old, new = compared.both_before, compared.both_after
+    is_same = old is not None and new is not None and abs(new - old) < MIN_CHANGE
+    is_harmless = compared.outcome in ("pass", "non-comparable", "insufficient-data")
+    changed = compared.worse or compared.lower_score or compared.fixed
+    return UNCHANGED if is_same and is_harmless and not changed else label
 
 
 def list_remarks(
@@ -156,7 +201,6 @@ def list_remarks(
     *,
     with_outcomes: bool = True,
     with_numbers: bool = True,
-    with_zeros: bool = True,
     reasons: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield remarks that have no column in the table.
@@ -166,7 +210,6 @@ def list_remarks(
             to count the checks by class.
         with_numbers: whether to say how to read the mean scores and the tests, and to count the
             checks by class also for each evaluator.
-        with_zeros: whether to say which checks count as 0 in the mean scores.
         reasons: of the decision, which are not repeated.
     """
     if comparison.no_baseline:
@@ -183,7 +226,7 @@ def list_remarks(
     if with_outcomes:
         yield from _list_outcomes(comparison, reasons)
     yield from _list_rescored(comparison)
-    if with_zeros and (zeros := describe_zeros(comparison.evaluators)):
+    if with_numbers and (zeros := describe_zeros(comparison.evaluators)):
         yield zeros
     if with_numbers:
         yield from _list_notes_on_numbers(comparison)
@@ -288,7 +331,7 @@ def describe_zeros(evaluators: Iterable[EvaluatorComparison]) -> str:
     if not zeros:
         return ""
     return (
-        f"in the compared mean scores, {' and '.join(zeros)} that passed in the baseline count as 0"
+        f"in the tested mean scores, {' and '.join(zeros)} that passed in the baseline count as 0"
     )
 
 

@@ -12,7 +12,7 @@ from agentci.model.gate import Comparison, PolicyComparison
 from agentci.model.result import CheckResult, Report
 from agentci.model.values import Problem
 from agentci.reports import comparison as baseline_text
-from agentci.reports.case_counts import format_case_line, list_missing_cases
+from agentci.reports.case_counts import find_missing, format_case_line, list_missing_cases
 from agentci.reports.case_states import UNRECORDED
 from agentci.reports.changed_checks import (
     LOST_TITLE,
@@ -179,7 +179,12 @@ def _sections(
     yield LOWER_SCORE_TITLE, _list_lower_scores(report)
     yield (
         "Comparison with the baseline",
-        list_comparison(report.comparison, report.decision.reasons, with_numbers=verbose),
+        list_comparison(
+            report.comparison,
+            report.decision.reasons,
+            with_numbers=verbose,
+            missing=find_missing(report),
+        ),
     )
     yield "Repeats", [_line(each.line) for each in summarize_repeats(report.results)]
     yield (
@@ -237,17 +242,22 @@ def align_columns(rows: Sequence[Sequence[str]], *, names: int) -> Iterator[str]
 
 
 def list_comparison(
-    comparison: Comparison | None, reasons: Sequence[str] = (), *, with_numbers: bool = True
+    comparison: Comparison | None,
+    reasons: Sequence[str] = (),
+    *,
+    with_numbers: bool = True,
+    missing: frozenset[str] | None = None,
 ) -> Iterator[str]:
     """Yield one line per evaluator, then remarks.
 
     Args:
         reasons, with_numbers: as in ``list_remarks``.
+        missing: as in ``list_rows``.
     """
     if comparison is None:
         return
     if comparison.evaluators:
-        rows = [baseline_text.COLUMNS, *baseline_text.list_rows(comparison)]
+        rows = [baseline_text.COLUMNS, *baseline_text.list_rows(comparison, missing=missing)]
         yield from align_columns([[*map(_cell, row[:-1]), _line(row[-1])] for row in rows], names=1)
     remarks = baseline_text.list_remarks(comparison, with_numbers=with_numbers, reasons=reasons)
     yield from map(_line, remarks)

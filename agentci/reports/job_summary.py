@@ -25,6 +25,7 @@ from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import cause_sections, groups_and_totals, sections, workflow_commands
 from agentci.reports import comparison as baseline_text
+from agentci.reports.case_counts import find_missing
 from agentci.reports.check_text import format_outcome, low_scoring_turns
 from agentci.reports.comparison import find_compared
 from agentci.reports.failures import Cause
@@ -125,18 +126,21 @@ def _names(bars: Iterable[_ChartBar], *, several: bool) -> Iterable[str]:
 _RULER = ["---", "--:", "--:", "--:", "---", "---"]
 
 
-def make_baseline_section(comparison: Comparison, reasons: Sequence[str]) -> sections.Section:
+def make_baseline_section(
+    comparison: Comparison, reasons: Sequence[str], missing: frozenset[str]
+) -> sections.Section:
     """Make the section that compares the run with its baseline.
 
     Args:
         reasons: as in ``list_remarks``.
+        missing: as for ``drop_missing``.
     """
     blocks = list(_render_remarks(comparison, reasons))
     return sections.Section(
         name="comparison",
         title=(
             f"### Comparison with the baseline {markdown_code(comparison.baseline)}\n\n"
-            f"{_table(comparison)}"
+            f"{_table(comparison, missing)}"
         ),
         noun="comparison line",
         blocks=iter(blocks),
@@ -145,10 +149,10 @@ def make_baseline_section(comparison: Comparison, reasons: Sequence[str]) -> sec
     )
 
 
-def _table(comparison: Comparison) -> str:
+def _table(comparison: Comparison, missing: frozenset[str]) -> str:
     if not comparison.evaluators:
         return ""
-    rows = baseline_text.list_rows(comparison, markdown_code)
+    rows = baseline_text.list_rows(comparison, markdown_code, missing)
     body = "".join(markdown_row([name, *map(markdown_prose, others)]) for name, *others in rows)
     head = markdown_row([each.capitalize() for each in baseline_text.COLUMNS])
     return f"{head}{markdown_row(_RULER)}{body}\n"
@@ -285,7 +289,9 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     )
     yield sections.make_lower_scores_section(report, report_url)
     if report.comparison is not None:
-        yield make_baseline_section(report.comparison, report.decision.reasons)
+        yield make_baseline_section(
+            report.comparison, report.decision.reasons, find_missing(report)
+        )
     yield sections.make_notes_section(report)
     yield _repeats(report.results)
     yield sections.make_skips_section(report)

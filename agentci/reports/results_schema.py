@@ -633,6 +633,11 @@ class EvaluatorComparisonJson(_Json, kw_only=True):
     max_regression: Annotated[
         float | None, _about("Allowed drop of the mean score; null if the config sets none.")
     ] = None
+    in_both: Annotated[Count, _about("Number of checks that both runs evaluated.")] = 0
+    both_before: Annotated[
+        float | None, _about("Their mean score in the baseline, which reports show.")
+    ] = None
+    both_after: Annotated[float | None, _about("Their mean score in this run.")] = None
 
 
 class ComparisonJson(_Json, kw_only=True):

@@ -12,13 +12,13 @@ from agentci._util.text import truncate
 from agentci._util.text.escape import markdown_code, markdown_prose
 from agentci._util.text.format import format_count
 from agentci._util.text.suggest import shorten_commit
-from agentci.gate.comparison import fails_gate
+from agentci.gate.comparison import fails_gate, has_failing_outcome
 from agentci.gate.rules import list_changed_words
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison, GatePolicy
-from agentci.model.result import Report
+from agentci.model.result import Report, Status
 from agentci.model.values import Problem, replace
-from agentci.reports.case_counts import format_case_line
+from agentci.reports.case_counts import find_missing, format_case_line
 from agentci.reports.changed_checks import (
     LOWER_SCORE_TITLE,
     MAX_LOWER_SCORES,
@@ -27,7 +27,7 @@ from agentci.reports.changed_checks import (
     list_skipped,
 )
 from agentci.reports.changed_runs import list_changed_runs
-from agentci.reports.comparison import describe_change
+from agentci.reports.comparison import describe_change, drop_missing
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     ReasonGroup,
@@ -287,27 +287,48 @@ _ERRORED: Final = re.compile(r"( errored) \(.*\)\Z")
 CROSS: Final = "\N{CROSS MARK}"
 
 
+_STATUS_ICONS: Final[Mapping[Status, str]] = {
+    "failed": CROSS,
+    "errored": WARNING,
+    "passed": "\N{WHITE HEAVY CHECK MARK}",
+    "skipped": "\N{HEAVY MINUS SIGN}",
+}
+
+
 def choose_icon(
     checks: EvaluatorChecks, report: Report, compared: EvaluatorComparison | None = None
 ) -> str:
-    """Choose the icon of an evaluator: a cross if it is required and failed the gate.
+    """Choose the icon of an evaluator by its own outcome."""
+    return _STATUS_ICONS[choose_status(checks, report, compared)]
 
-    Other failures, and checks that passed in the baseline and do not now, get a warning sign.
+
+def choose_status(
+    checks: EvaluatorChecks, report: Report, compared: EvaluatorComparison | None = None
+) -> Status:
+    """Choose what an evaluator amounts to: failed if it is required and failed the gate.
+
+    Other failures, errors and checks that passed in the baseline and do not now are like errors,
+    unless the whole case is missing.
     """
     totals, result = checks.totals, checks.representative
-    is_failing = bool(totals.failed or totals.errored)
+    missing = find_missing(report)
+    own = None if compared is None else drop_missing(compared, missing)
     policy = _find_policy(report, result.config)
     thresholds = policy.evaluators.get(result.evaluator.name, policy.overall)
     is_empty = thresholds.on_empty == "fail" and all(
         each.status == "skipped" and not each.unavailable for each in checks.results
     )
-    is_worse = compared is not None and fails_gate(compared, policy)
+    is_worse = own is not None and has_failing_outcome(own, policy)
     can_fail = result.evaluator.required and report.decision.is_failure
-    if can_fail and (is_failing or is_empty or is_worse):
-        return CROSS
-    if is_failing or (compared is not None and compared.worse):
-        return WARNING
-    return "\N{WHITE HEAVY CHECK MARK}" if totals.passed else "\N{HEAVY MINUS SIGN}"
+    if can_fail and (totals.failed or is_empty or is_worse):
+        return "failed"
+    errors = any(
+        each.status == "errored" and each.case.id not in missing for each in checks.results
+    )
+    if totals.failed or errors or (own is not None and own.worse):
+        return "errored"
+    others: Status = "errored" if totals.errored else "skipped"
+    return "passed" if totals.passed else others
 
 
 def choose_removed_icon(compared: EvaluatorComparison, report: Report) -> str:

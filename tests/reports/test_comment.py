@@ -54,6 +54,9 @@ TREND = EvaluatorComparison(
     p_value=0.25,
     outcome="inconclusive",
     reason="mean score 0.95 -> 0.7 (3 cases), not significant (p = 0.25)",
+    in_both=3,
+    both_before=0.9,
+    both_after=0.8,
 )
 STATUSES: tuple[Status, ...] = ("failed", "errored", "skipped")
 
@@ -473,7 +476,14 @@ def test_evaluators_that_regressed_are_not_folded() -> None:
     outcomes: list[ComparisonOutcome] = ["fail"] * 7
     outcomes += ["pass", "inconclusive"]
     trends = tuple(
-        replace(TREND, evaluator=f"e{n}", required=n > 0, after=n / 10, outcome=outcome)
+        replace(
+            TREND,
+            evaluator=f"e{n}",
+            required=n > 0,
+            after=n / 10,
+            both_after=n / 10,
+            outcome=outcome,
+        )
         for n, outcome in enumerate(outcomes)
     )
     comparison = Comparison(baseline="b", evaluators=trends)
@@ -481,7 +491,7 @@ def test_evaluators_that_regressed_are_not_folded() -> None:
     shown = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
     assert re.findall(r"^\| \S+ `(e\d)`", shown, re.MULTILINE) == [f"e{n}" for n in range(1, 6)]
     assert "<summary>Evaluators, of which 2 more regressed</summary>" in text
-    assert "`e1` | 0 of 1 | 0.1 (\N{MINUS SIGN}0.8) |\n" in shown
+    assert "`e1` | 0 of 1 | 0.9 \N{RIGHTWARDS ARROW} 0.1 (\N{MINUS SIGN}0.8) |\n" in shown
     assert _measure(text) <= MAX_HEIGHT
 
 

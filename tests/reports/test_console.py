@@ -383,12 +383,25 @@ def test_case_that_the_baselines_own_evaluators_passed_is_a_new_failure() -> Non
 
 
 def test_change_has_its_interval_in_every_format() -> None:
-    compared = replace(TREND, before=0.95, after=0.91, change_low=-0.07, change_high=-0.01)
+    compared = replace(
+        TREND,
+        in_both=TREND.pairs,
+        both_before=0.95,
+        both_after=0.91,
+        change_low=-0.07,
+        change_high=-0.01,
+    )
     comparison = Comparison(baseline="base", evaluators=(compared,))
     report = replace(make_report([make_result("failed", 0.91)]), comparison=comparison)
     change = "0.91 (\u22120.04, \u22120.07 to \u22120.01)"
     assert f"  {change}  " in _render(report)
-    assert f"| {change} |" in text_of(CommentReport(), report)
+    comment = text_of(CommentReport(), report)
+    assert f"| 0.95 \N{RIGHTWARDS ARROW} {change} |" in comment
+    assert "those that both runs evaluated (" in comment
+    # Of other checks than these, which are tested, too, there is no interval.
+    others = Comparison(baseline="base", evaluators=(replace(compared, pairs=9),))
+    comment = text_of(CommentReport(), replace(report, comparison=others))
+    assert "| 0.95 \N{RIGHTWARDS ARROW} 0.91 (\u22120.04) |" in comment
     assert " (\u22120.04, \u22120.07 to \u22120.01) |" in text_of(SummaryReport(), report)
 
 

@@ -125,7 +125,7 @@ def test_table_names_configs_if_several() -> None:
 
 @pytest.mark.parametrize(
     ("status", "required", "icon"),
-    [("skipped", True, "\N{CROSS MARK}"), ("errored", True, "❌"), ("failed", False, "⚠️")],
+    [("skipped", True, "\N{CROSS MARK}"), ("errored", True, "⚠️"), ("failed", False, "⚠️")],
 )
 def test_evaluator_status_has_icon(status: Status, required: bool, icon: str) -> None:
     result = make_result(status, evaluator="tone", required=required)
@@ -195,7 +195,7 @@ def test_mean_scores_say_which_checks_count_as_0() -> None:
     after = [*before[:2], replace(before[2], status="skipped", judgement=None, reason="none")]
     compared = compare_runs(before, after, (), baseline="base")
     remark = (
-        "\n- in the compared mean scores, skipped checks that passed in the baseline count as 0\n"
+        "\n- in the tested mean scores, skipped checks that passed in the baseline count as 0\n"
     )
     assert remark in _render(replace(make_report(after), comparison=compared))
     for kept in (before, before[:2]):

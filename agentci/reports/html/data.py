@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from agentci._util.text import escape, json_text
 from agentci._util.text.change import find_numbers
 from agentci._util.text.format import format_count
-from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value, label_outcome
+from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report, RunContent, TurnContent
@@ -23,6 +23,7 @@ from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
 from agentci.reports.case_counts import (
     count_cases,
+    find_missing,
     format_case_line,
     format_notes,
     list_missing_cases,
@@ -63,6 +64,7 @@ from agentci.reports.outcomes import (
 )
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
 from agentci.reports.policy_effects import explain_policy
+from agentci.reports.sections import choose_status
 from agentci.reports.verdict import (
     format_conclusion,
     list_further_reasons,
@@ -494,37 +496,42 @@ def _column(checks: EvaluatorChecks, report: Report) -> JsonObject:
         ),
         None,
     )
+    own = compared and baseline_text.drop_missing(compared, find_missing(report))
     return {
         "config": format_path(result.config),
         "name": result.evaluator.name,
         "mean": format_mean_score(choose_mean(checks.totals), checks.stats),
         "pass_rate": format_pass_rate(checks.stats),
         **asdict(checks.totals),
-        **({} if compared is None else {"baseline": _describe_change(compared)}),
+        "status": choose_status(checks, report, compared),
+        **({} if own is None else {"baseline": _describe_change(own)}),
     }
 
 
 def _describe_change(compared: EvaluatorComparison) -> JsonObject:
+    is_gone = compared.classes.removed == compared.classes.total
+    is_tested = compared.pairs == compared.in_both
     p_value = None if compared.p_value is None else format_p_value(compared.p_value)
     reason = _shorten_outcome(compared)
     return {
-        "before": compared.before,
-        "after": compared.after,
-        "low": compared.change_low,
-        "high": compared.change_high,
+        "before": compared.before if is_gone else compared.both_before,
+        "after": compared.both_after,
+        "low": compared.change_low if is_tested else None,
+        "high": compared.change_high if is_tested else None,
         "checks": compared.classes.total,
+        "both": compared.in_both,
         "allowed": compared.max_regression,
         "lost": find_lost_status(compared),
         "changed": baseline_text.format_groups(compared),
         "p": None if p_value is None or p_value in reason else p_value,
-        "label": label_outcome(compared),
+        "label": baseline_text.label_shown(compared),
         "reason": reason,
     }
 
 
 def _shorten_outcome(compared: EvaluatorComparison) -> str:
     """Return the reason of an outcome without the means and numbers that have columns."""
-    if compared.outcome in ("pass", "fail") or label_outcome(compared) == UNCHANGED:
+    if compared.outcome in ("pass", "fail") or baseline_text.label_shown(compared) == UNCHANGED:
         return ""
     if compared.outcome == "insufficient-data":
         return compared.reason.rpartition("; ")[2]
@@ -599,7 +606,6 @@ def _describe_baseline(
                     "removed_cases": missing[:MAX_CHANGES],
                     "more_removed_cases": max(0, len(missing) - MAX_CHANGES) or None,
                     "rescored": comparison.rescored or None,
-                    "zeros": baseline_text.describe_zeros(comparison.evaluators),
                 }
             ),
             "remarks": [

@@ -3,14 +3,12 @@
 const BINS = 10;
 const MAX_CHANGED = 50;
 const MAX_PRINTED = 500;
-const isScored = (status) => status === 'passed' || status === 'failed';
 
 function evaluatorsView() {
   const several = CONFIGS.length > 1;
   const columns = DATA.columns ?? [];
   const rows = [...columns].sort((a, b) => isEmpty(b) - isEmpty(a)).map((column) => {
     const checks = checksOf(column);
-    const status = column.failed ? 'failed' : column.passed && !column.errored ? 'passed' : 'errored';
     const { type, criterion, required, place } = checks[0].evaluator;
     const evaluated = column.passed + column.failed;
     const selected = { e: column.name, q: several ? column.config : '' };
@@ -23,7 +21,7 @@ function evaluatorsView() {
     };
     return [
       [
-        dot(status),
+        dot(column.status),
         ' ',
         make('a', { href: writeHash('/', { ...selected }) }, make('b', column.name)),
         required ? null : [' ', pill('note', 'advisory')],
@@ -48,7 +46,7 @@ function evaluatorsView() {
   return [
     make('h1', 'Evaluators'),
     card('Evaluators', scrolled('Scores of evaluators', labelled(tableOf('wide', heads, cells), heads))),
-    make('p.hint', 'Mean scores are of checks that passed or failed', HAS_BASELINE && ', compared ones of the checks of both runs', DATA.baseline?.zeros && `; ${DATA.baseline.zeros}`, '.'),
+    make('p.hint', 'Mean scores are of checks that passed or failed', HAS_BASELINE && ', compared ones of the checks that both runs evaluated', '.'),
   ];
 }
 
@@ -150,9 +148,7 @@ function signed(value) {
 }
 
 function comparedRow(column) {
-  const { before, after, lost, low, high, changed, label, reason, p, checks } = column.baseline;
-  const own = column.isRemoved ? [] : checksOf(column);
-  const both = own.filter(({ status, before: old }) => [status, old?.[0]].every(isScored)).length;
+  const { before, after, lost, low, high, changed, label, reason, p, checks, both } = column.baseline;
   const change = before === null || after === null ? null : after - before;
   return [
     [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('errored', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],

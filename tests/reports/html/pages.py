@@ -83,8 +83,8 @@ def make_change(
 
 
 def make_trend(**others: Any) -> EvaluatorComparison:
-    """An evaluator with a regression in one case."""
-    return EvaluatorComparison(
+    """An evaluator with a regression in one case; both runs evaluated all that was tested."""
+    trend = EvaluatorComparison(
         **{
             "config": CONFIG,
             "evaluator": "response_quality",
@@ -100,6 +100,9 @@ def make_trend(**others: Any) -> EvaluatorComparison:
             **others,
         }
     )
+    if "in_both" in others:
+        return trend
+    return replace(trend, in_both=trend.pairs, both_before=trend.before, both_after=trend.after)
 
 
 def compared(report: Report, *trends: EvaluatorComparison, **others: Any) -> Report:
@@ -262,7 +265,7 @@ def recorded_report(now: int, before: int) -> Report:
 def lost_report() -> Report:
     """A check that passed in the baseline and is skipped now, where the agent answers otherwise."""
     change = make_change("by_plane", 1.0, None, "skipped")
-    trend = make_trend(newly_failing=(), no_longer_evaluated=(change,))
+    trend = make_trend(newly_failing=(), in_both=0, no_longer_evaluated=(change,))
     result = make_result("skipped", None, case="by_plane", reason="no flights")
     good, bad = make_run("There is no flight to Rome.", "Rome"), make_run("Sorry, no.", "Rome")
     return _compare_runs("by_plane", result, bad, good, trend)

@@ -818,7 +818,7 @@ class TestOverview:
         page.run("location.hash = '#/evaluators'")
         page.wait("document.querySelector('table.wide') !== null")
         assert page.texts("td b")[0] == "empty"
-        assert page.texts("td .dot")[0] == "!"
+        assert page.texts("td .dot")[0] == "\u2715"
 
     def test_scores_and_labels_of_columns_fit_their_cells(self, show: Show) -> None:
         """With six evaluators, columns are narrow: no score breaks, no label is cut."""
@@ -1971,16 +1971,15 @@ class TestOtherViews:
         assert known == ["4 of 6 mean score 0.9 \u2192 0.6 down \u25bc 0.3", "6 of 6"]
 
     def test_mean_of_an_evaluator_is_shown_once_with_what_it_counts(self, show: Show) -> None:
-        """The means that are compared are of the checks of both runs, with errors as 0."""
+        """The means that are compared are of the checks that both runs evaluated."""
         errored = (make_change("out_of_order", 1.0, None, "errored"),)
         trend = make_trend(pairs=3, no_longer_evaluated=errored)
         page = show(compared(conversation_report(), trend), "#/evaluators")
         assert page.texts("td[data-label='Mean score']") == ["0.55", "0.9"]
         [hint] = page.texts(".hint")
         assert hint == (
-            "Mean scores are of checks that passed or failed, compared ones of the checks of both"
-            " runs; in the compared mean scores, errored checks that passed in the baseline count"
-            " as 0."
+            "Mean scores are of checks that passed or failed, compared ones of the checks that both"
+            " runs evaluated."
         )
         page = show(mixed_report(), "#/evaluators")
         assert page.texts(".hint") == ["Mean scores are of checks that passed or failed."]
