@@ -85,11 +85,12 @@ function caseNav(each) {
 }
 
 function caseTitle(each) {
+  const link = (f, shown) => make('a', { href: writeHash('/', { f }) }, shown);
   return make(
     'div.head',
     make('h1', each.id || '(no name)'),
-    statePill(each.state, each.status) ?? pill(each.status, STATUS_WORDS[each.status]),
-    each.answer_changed && pill('note', 'Answer changed'),
+    link(CLASSES[each.state]?.[0] ?? (each.status === 'errored' ? 'error' : each.status), statePill(each.state, each.status) ?? pill(each.status, STATUS_WORDS[each.status])),
+    each.answer_changed && link('answer', pill('note', 'Answer changed')),
     each.tags.map((tag) => make('a.quiet', { href: writeHash('/', { q: `#${tag}` }) }, `#${tag}`)),
   );
 }

@@ -304,7 +304,7 @@ function comparedCase(each, others = 0) {
       make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, make('b', each.id)),
       statePill(each.state, 'passed'),
       toolPill(each),
-      others > 0 && pill('note', `${count(others + 1)} cases`),
+      others > 0 && make(each.cluster === undefined ? 'span.pill.note' : 'a.pill.note', { href: each.cluster !== undefined && alikeHash(each) }, `${count(others + 1)} cases`),
       make('span.sub', each.question === each.id ? '' : each.question),
       same && make('span', same),
       make('span.end', comparedAmounts(each)),

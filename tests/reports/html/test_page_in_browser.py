@@ -1659,6 +1659,19 @@ class TestCase:
         assert whole
         assert bottom < 844
 
+    def test_pills_of_a_case_lead_to_cases_like_it(self, show: Show) -> None:
+        page = show(conversation_report(), "#/case/to_rome")
+        links = page.run(
+            "[...document.querySelectorAll('.casehead a:has(.pill)')]"
+            ".map((each) => [each.innerText, each.hash])"
+        )
+        assert links == [["Newly failing", "#/?f=new"], ["Answer changed", "#/?f=answer"]]
+        page.run("location.hash = '#/compare'")
+        page.wait("document.querySelector('a.pill') !== null")
+        page.run("document.querySelector('a.pill').click()")
+        page.wait("document.querySelector('.matrix') !== null")
+        assert _rows(page) == ["to_rome", "to_rome_again"]
+
     @pytest.mark.parametrize(
         ("reference", "width", "is_beside"),
         [("expected", 1280, True), ("both", 1280, True), ("base", 1280, False),
@@ -2014,13 +2027,13 @@ class TestOtherViews:
         assert page.texts(".beside .pill")[:2] == ["Newly failing", "get_invoice newly fails"]
         page.run("document.querySelector('.beside .btn').click()")
         heights = page.run(
-            "[...document.querySelectorAll('.beside > header > a')]"
+            "[...document.querySelectorAll('.beside > header > [data-case]')]"
             ".map((each) => each.getBoundingClientRect().height)"
         )
         assert len(heights) == 3
         assert max(heights) < 30
         cut = page.run(
-            "['.beside > header > a', '.beside > header .end > *'].map((each) =>"
+            "['.beside > header > [data-case]', '.beside > header .end > *'].map((each) =>"
             " [...document.querySelectorAll(each)].filter(({ scrollWidth, clientWidth }) =>"
             " scrollWidth > clientWidth).length)"
         )
@@ -2073,7 +2086,7 @@ class TestOtherViews:
         sizes = [each for each in page.texts(".beside .pill") if each.endswith(" cases")]
         assert sizes == ["12 cases", "3 cases", "2 cases"]
         page.run("for (const each of document.querySelectorAll('.beside .btn')) each.click()")
-        names = page.texts(".beside header > a")
+        names = page.texts(".beside header > [data-case]")
         assert len(names) == len({*names}) == 17
 
     def test_group_shows_only_what_all_of_its_cases_share(self, show: Show) -> None:
