@@ -35,7 +35,7 @@ MAX_CASES: Final = 20
 MIN_CAUSE_LINES: Final = 3
 MAX_CAUSE_LINES: Final = 15
 # Letters of a line about a cause, and of these, those about what happened if names are long.
-MAX_LINE: Final = 112
+MAX_LINE: Final = 110
 MIN_FACT: Final = 40
 SEPARATOR: Final = " \N{MIDDLE DOT} "
 # Evaluators of each case.

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 
 from msgspec import UNSET, Struct
 
-from agentci._util.text import escape, truncate
+from agentci._util.text import escape, json_text, truncate
 from agentci._util.text.change import (
     ARROW,
     MAX_SIDE,
@@ -39,6 +39,7 @@ from agentci.reports.check_text import (
 )
 from agentci.reports.contents import KEPT_LEVELS
 from agentci.reports.differences import Reference, choose_reference, compare_turn
+from agentci.reports.short_facts import skip_equal_sentences
 from agentci.reports.tool_calls import (
     MAX_CALLS,
     ToolCallRow,
@@ -124,6 +125,7 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
         key: equal for cases that fail in the same way.
         phrases: what differs, then what the checks say.
         numbers: of the phrases, in order.
+        given: whether each of these is in a question or in the result of a tool.
         is_known: False if its checks depend on calls or answers that were not kept.
     """
 
@@ -134,6 +136,7 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
     key: bytes
     phrases: tuple[Phrase, ...]
     numbers: tuple[str, ...]
+    given: tuple[bool, ...]
     is_known: bool = True
 
 
@@ -156,7 +159,7 @@ def make_pattern(
     """
     if not problems:
         return None
-    builder = _PatternBuilder(_list_given_values(content))
+    builder = _PatternBuilder(_list_given_values(content), _find_given_numbers(content))
     # Resource limits and crashed programs have nothing to do with calls and answers.
     judged = [each for each in problems if each.status == "failed" and not is_resource_limit(each)]
     reads_more = not all(map(_lists_calls, judged))
@@ -497,16 +500,18 @@ def _list_calls(turn: TurnContent, reference: Reference) -> Sequence[ExpectedCal
 def describe_texts(expected: str, actual: str | None) -> str:
     """Describe two texts by the words that differ: ``39.90 EUR? → 49.90 EUR.``.
 
-    If fewer than half of the expected words remain, only the actual ones are shown.
+    If fewer than half of the expected words of the sentences that differ remain, only the actual
+    ones are shown.
     """
     if actual is None:
         return "(no answer)"
     old, new = expected.split(), actual.split()
+    whole = len(skip_equal_sentences(expected, actual)[0].split())
     most = min(len(old), len(new))
     start = next((at for at in range(most) if old[at] != new[at]), most)
     end = next((at for at in range(most - start) if old[-1 - at] != new[-1 - at]), most - start)
     gone, come = old[start : len(old) - end], new[start : len(new) - end]
-    if come and 2 * len(gone) > len(old) > 2 * _MIN_WORDS:
+    if come and 2 * len(gone) > whole > 2 * _MIN_WORDS:
         return " ".join(come)
     return f"{' '.join(gone)} {ARROW} {' '.join(come)}".strip()
 
@@ -531,8 +536,29 @@ def _list_given_values(content: RunContent) -> list[str]:
     return list(found)[: len(_PLACEHOLDERS)]
 
 
+def _find_given_numbers(content: RunContent) -> frozenset[str]:
+    """Find the numbers that users and tools gave, from which ids and amounts are copied.
+
+    Not those of arguments that a tool only repeats.
+    """
+    found = {each for turn in content.turns for each in find_numbers(turn.user)[1]}
+    others: set[str] = set()
+    for call in chain.from_iterable(turn.calls for turn in content.turns):
+        sides = (call.arguments, None if call.result is UNSET else call.result)
+        texts = (json_text.dumps_readable(each)[:_MAX_RESULT] for each in sides)
+        arguments, results = (find_numbers(text)[1] for text in texts)
+        others.update(each for each in arguments if each not in found)
+        found.update(each for each in results if each not in others)
+    return frozenset(found)
+
+
+# Characters of a result that are read.
+_MAX_RESULT: Final = 10_000
+
+
 class _PatternBuilder:
-    def __init__(self, given: Sequence[str]) -> None:
+    def __init__(self, given: Sequence[str], numbers: frozenset[str]) -> None:
+        self._given_numbers = numbers
         self._given = dict(zip(given, _PLACEHOLDERS, strict=False))
         names = "|".join(map(re.escape, sorted(given, key=len, reverse=True)))
         self._names = re.compile(rf"(?<!\w)(?:{names})(?!\w)", re.IGNORECASE) if given else None
@@ -574,6 +600,7 @@ class _PatternBuilder:
             key=blake2b(written, digest_size=16).digest(),
             phrases=tuple(self._phrases),
             numbers=tuple(self._numbers),
+            given=tuple(each in self._given_numbers for each in self._numbers),
             is_known=is_known,
         )
 
@@ -583,19 +610,24 @@ class _PatternBuilder:
         return self._names.sub(lambda found: self._given.get(found[0].casefold(), found[0]), text)
 
 
-def count_differing(numbers: Sequence[tuple[str, ...]]) -> int:
-    """Count the numbers that differ between cases with equal patterns; equal ones count once."""
-    return len({each for each in zip(*numbers, strict=True) if len(set(each)) > 1})
+def count_differing(numbers: Sequence[tuple[str, ...]], given: Sequence[tuple[bool, ...]]) -> int:
+    """Count the numbers that differ between cases with equal patterns; equal ones count once.
+
+    Args:
+        given: as in ``FailurePattern``; those that were given in all cases do not count.
+    """
+    columns = zip(zip(*numbers, strict=True), zip(*given, strict=True), strict=True)
+    return len({each for each, known in columns if len(set(each)) > 1 and not all(known)})
 
 
 class NumberNotes:
     """Describes how cases with equal patterns differ from the first of them.
 
     Numbers that the users gave, and that are expected, are no difference: "4705" of ``find_order``,
-    which is missing.
+    which is missing. Neither are those that users or tools gave in all cases.
 
     Args:
-        numbers: of all of these cases.
+        numbers, given: of all of these cases.
         phrases: of the first.
         questions: of each case.
     """
@@ -603,14 +635,19 @@ class NumberNotes:
     def __init__(
         self,
         numbers: Sequence[tuple[str, ...]],
+        given: Sequence[tuple[bool, ...]],
         phrases: Sequence[Phrase],
         questions: Sequence[str],
     ) -> None:
         self._numbers = numbers
         columns = list(zip(*numbers, strict=True))
-        given = [set(find_numbers(each)[1]) for each in questions]
+        asked = [set(find_numbers(each)[1]) for each in questions]
         differing: list[tuple[int, int, list[int]]] = []
-        covered: set[tuple[str, ...]] = set()
+        covered = {
+            column
+            for column, known in zip(columns, zip(*given, strict=True), strict=True)
+            if all(known)
+        }
         at = 0
         for index, phrase in enumerate(phrases):
             size = len(phrase.pieces) - 1
@@ -620,7 +657,7 @@ class NumberNotes:
                 covered.update(
                     column
                     for column in (columns[at + n] for n in own)
-                    if all(each in known for each, known in zip(column, given, strict=True))
+                    if all(each in known for each, known in zip(column, asked, strict=True))
                 )
             at += size
         self._chosen: list[tuple[int, int, list[int]]] = []

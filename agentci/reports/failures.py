@@ -201,7 +201,8 @@ class Causes(Struct, frozen=True, kw_only=True):
         difference = self._find_difference(case, reference)
         phrases = find_pattern(self.report, case).phrases
         questions = [_join_questions(each) for each in same]
-        notes = NumberNotes([each.numbers for each in same], phrases, questions)
+        given = [each.given for each in same]
+        notes = NumberNotes([each.numbers for each in same], given, phrases, questions)
         named = [
             (
                 each.summary.id,

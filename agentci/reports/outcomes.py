@@ -83,6 +83,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         decisive, kind, tool_error: of its pattern; None and empty if none fails.
         variant: shared by those that fail in the same way, but for their numbers.
         numbers: those of its pattern, in which it differs from other cases of its variant.
+        given: of its pattern.
         is_known: whether what decided its failures is known, and not only their reasons.
     """
 
@@ -102,6 +103,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
     tool_error: ToolError | None = None
     variant: int | None = None
     numbers: tuple[str, ...] = ()
+    given: tuple[bool, ...] = ()
     is_known: bool = True
 
     @property
@@ -202,6 +204,7 @@ def _list_case_outcomes(report: IdentityKey[Report]) -> tuple[CaseOutcome, ...]:
                 kind=pattern.kind if pattern else "",
                 tool_error=pattern.tool_error if pattern else None,
                 numbers=pattern.numbers if pattern else (),
+                given=pattern.given if pattern else (),
                 is_known=pattern is None or pattern.is_known,
             )
         )
@@ -248,10 +251,15 @@ def _number_clusters(
 
     Where many numbers differ, only those with equal ones do.
     """
-    numbers: dict[bytes, list[tuple[str, ...]]] = {}
+    by_key: dict[bytes, list[FailurePattern]] = {}
     for each in filter(None, patterns):
-        numbers.setdefault(each.key, []).append(each.numbers)
-    split = {key for key, found in numbers.items() if count_differing(found) > MAX_DIFFERING}
+        by_key.setdefault(each.key, []).append(each)
+    split = {
+        key
+        for key, found in by_key.items()
+        if count_differing([each.numbers for each in found], [each.given for each in found])
+        > MAX_DIFFERING
+    }
     causes: dict[tuple[str, ...], list[CaseOutcome]] = {}
     for outcome, pattern in zip(outcomes, patterns, strict=True):
         if pattern is not None:

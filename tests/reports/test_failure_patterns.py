@@ -303,6 +303,36 @@ def test_numbers_of_cases_without_a_name_are_ranges() -> None:
     )
 
 
+def _refund_unasked(item: str, order: str, price: str, *, paid: str = "") -> tuple[Any, ...]:
+    """A case in which an order is refunded without the question that the baseline asks."""
+    paid = paid or price
+    user = f"My {item} from order {order} is broken."
+    start = f"I am sorry that your {item} arrived broken."
+    find = CallContent(name="find", arguments={"id": order}, result={"price": price, "id": order})
+    pay = CallContent(
+        name="pay", arguments={"amount": paid}, result={"id": f"R{order}", "paid": paid}
+    )
+    turn = TurnContent(
+        user=user,
+        answer=f"{start} I have refunded {paid} EUR. The reference is R{order}.",
+        calls=(find, pay),
+        baseline=BaselineTurn(
+            answer=f"{start} Shall I refund {price} EUR to your account right now?",
+            calls=(ExpectedCall(name="find", arguments={"id": order}),),
+        ),
+    )
+    return case_of(turn)
+
+
+def test_ids_and_amounts_that_users_and_tools_gave_do_not_tell_cases_apart() -> None:
+    """Nor do the words of an equal sentence."""
+    orders = [("lamp", "4722", "89.95"), ("pair of new headphones", "4742", "24.50")]
+    [others] = _others(*(_refund_unasked(*each) for each in orders))
+    assert re.fullmatch("1 more case fails in the same way: c[01]", others)
+    [paid] = _others(_refund_unasked(*orders[0], paid="5"), _refund_unasked(*orders[1], paid="900"))
+    assert re.search(r'pay\(amount="(5|900)"\)', paid)
+
+
 def test_ids_have_no_ranges() -> None:
     """Also not where the same number stands alone."""
     cases = [
