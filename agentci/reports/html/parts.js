@@ -11,7 +11,7 @@ const LISTED_STATUSES = ['passed', 'failed', 'errored', 'skipped'];
 /** The icon of a status; that of a case, whose state is known, is an outline if it failed before. */
 function dot(status, state = '') {
   const label = CLASSES[state]?.[1] ?? STATUS_WORDS[status];
-  return make('span.dot', { class: `${status} ${state}`, role: 'img', 'aria-label': label, title: label }, ICONS[status]);
+  return make('span.dot', { class: `${status} is-${state}`, role: 'img', 'aria-label': label, title: label }, ICONS[status]);
 }
 
 /** A name that breaks after punctuation and between humps only; what is longer than a line ends with an ellipsis. */

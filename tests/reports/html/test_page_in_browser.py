@@ -966,9 +966,12 @@ class TestOverview:
             ["Passed in both", ""],
         ]
         filled, outlined = page.run(
-            "['.dot.new_failure', '.dot.still_failing'].map((each) =>"
-            " getComputedStyle(document.querySelector(`tr.row ${each}`)).backgroundColor)"
+            "['New', 'Still'].map((each) => getComputedStyle("
+            "document.querySelector(`tr.row .dot[title^=${each}]`)).backgroundColor)"
         )
+        # An icon has no other look by a state: its sign stays in the middle.
+        displays = "[...document.querySelectorAll('.dot')].map((each) => getComputedStyle(each))"
+        assert page.run(f"{displays}.every(({{ display }}) => display.endsWith('grid'))")
         assert filled != outlined == "rgba(0, 0, 0, 0)"
 
     def test_filters_are_grouped_by_their_subject(self, show: Show) -> None:
