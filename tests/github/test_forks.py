@@ -87,7 +87,7 @@ class TestForkReport:
         (body,) = fork.bodies
         assert "| 1 newly failing; " in body
         baseline = f"[`{OTHER[:12]}`](https://github.example/octo/agent/actions/runs/3)"
-        assert f"Checks against the baseline {baseline}: **1 newly failing**" in body
+        assert f"ases against {baseline}: **1 newly failing**" in body
         assert "- `quality` 1 \N{RIGHTWARDS ARROW} **0**, threshold " in body
         own = (fork.folder / "report" / "comment.md").read_text()
         start, end = "<summary>Evaluators", "[Workflow run]"

@@ -41,7 +41,7 @@ function evaluatorsView() {
     rows.unshift([[dot('errored'), ' ', make('a', { href: writeHash('/', { e: name }) }, make('b', name)), ' ', pill('errored', 'removed')], '\u2013', `0 of ${count(baseline.checks)}`, '\u2013', '\u2013', '\u2013', '\u2013', '\u2013', baseline.before === null ? '\u2013' : quiet(`mean score ${score(baseline.before)}`)]);
   }
   const hasInterval = columns.some(({ mean, pass_rate: rate }) => `${mean}${rate}`.includes(' to '));
-  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Failed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval), ...(HAS_BASELINE ? ['Baseline'] : [])];
+  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Failed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval), ...(HAS_BASELINE ? ['Passed in both runs'] : [])];
   const cells = rows.map((each) => each.slice(0, heads.length));
   return [
     make('h1', 'Evaluators'),
@@ -50,11 +50,14 @@ function evaluatorsView() {
   ];
 }
 
-/** What the checks of both runs were in the baseline, and the change of their mean score, beside both of its means. */
+/** How many of the checks that both runs evaluated passed in each, and their mean scores. */
 function baselineCell({ baseline }, checks) {
-  const { before, after } = baseline ?? {};
-  const change = before == null || after == null ? null : delta(after - before, { good: goodOf(baseline) });
-  return [passedOf(totalsOf(checks.map((each) => each.before?.[0]))) || '\u2013', change && make('div.quiet', `mean score ${scorePair(before, after)} `, change)];
+  const { before, after, both } = baseline ?? {};
+  if (!both) return '\u2013';
+  const isScored = (status) => status === 'passed' || status === 'failed';
+  const common = checks.filter(({ status, before: [old] = [] }) => isScored(status) && isScored(old));
+  const passed = (read) => count(common.filter((each) => read(each) === 'passed').length);
+  return [`${passed((each) => each.before[0])} \u2192 ${passed(({ status }) => status)} of ${count(common.length)}`, make('div.quiet', `mean score ${scorePair(before, after)} `, delta(after - before, { good: goodOf(baseline) }))];
 }
 
 /** A change has a colour unless its interval includes 0. */

@@ -30,7 +30,7 @@ function changesText() {
     `Cases against ${baselineName()}: `,
     DATA.classes.map(([state, amount, words, notes, isMissing], index) => [
       index ? ', ' : '',
-      make('a', { href: isMissing ? REMOVED_CASES : writeHash('/', { f: CLASSES[state][0] }) }, `${count(amount)} ${words}`),
+      make('a', { href: isMissing ? REMOVED_CASES : writeHash('/', { f: CLASSES[state][0] }) }, make(STATES.indexOf(state) < 4 && state in CLASSES ? 'b' : 'span', `${count(amount)} ${words}`)),
       notes,
     ]),
   ];

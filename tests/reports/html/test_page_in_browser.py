@@ -1983,8 +1983,10 @@ class TestOtherViews:
         label = page.run("document.querySelector('.histogram').ariaLabel")
         assert label == "Scores: 3 from 0.2 to 0.3, 2 from 0.9 to 1; threshold 0.7"
         assert page.texts("td[data-label=Passed]") == ["2 of 5", "7 of 7"]
-        known = [" ".join(each.split()) for each in page.texts("td[data-label=Baseline]")]
-        assert known == ["4 of 6 mean score 0.9 \u2192 0.6 down \u25bc 0.3", "6 of 6"]
+        known = [
+            " ".join(each.split()) for each in page.texts("td[data-label='Passed in both runs']")
+        ]
+        assert known == ["3 \u2192 2 of 5 mean score 0.9 \u2192 0.6 down \u25bc 0.3", "\u2013"]
 
     def test_mean_of_an_evaluator_is_shown_once_with_what_it_counts(self, show: Show) -> None:
         """The means that are compared are of the checks that both runs evaluated."""
