@@ -46,8 +46,13 @@ class CaseCount(Struct, frozen=True):
 
 def count_cases(report: Report) -> tuple[CaseCount, ...]:
     """Count the cases of both runs by class, each in exactly one; empty without a baseline."""
-    if not report.baseline:
-        return ()
+    return _count_cases(IdentityKey(report)) if report.baseline else ()
+
+
+# Each report format shows them.
+@lru_cache(maxsize=1)
+def _count_cases(key: IdentityKey[Report]) -> tuple[CaseCount, ...]:
+    report = key.value
     outcomes = list_case_outcomes(report)
     missing = list_missing_cases(report)
     counts = Counter(each.state for each in outcomes)

@@ -119,7 +119,7 @@ def is_unrecorded(results: Iterable[CheckResult]) -> bool:
 def has_lower_score(report: Report, results: Iterable[CheckResult]) -> bool:
     """Return whether a check of a case passes in both runs with a lower score now."""
     lower = _find_lower_scores(IdentityKey(report))
-    return any((each.config, each.case.id) in lower for each in results)
+    return bool(lower) and any((each.config, each.case.id) in lower for each in results)
 
 
 @lru_cache(maxsize=1)

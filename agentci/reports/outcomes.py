@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import fsum
 from typing import Final, Literal
 
@@ -66,7 +66,7 @@ class Amounts(Struct, frozen=True, kw_only=True):
     priced: bool = False
 
 
-class CaseOutcome(Struct, frozen=True, kw_only=True):
+class CaseOutcome(Struct, frozen=True, kw_only=True, dict=True):
     """How a case ended.
 
     Attributes:
@@ -129,7 +129,7 @@ class CaseOutcome(Struct, frozen=True, kw_only=True):
         """The first tool calls that the baseline does not have so, or only the baseline has."""
         return self.summary.changes.calls if self.summary.changes else ()
 
-    @property
+    @cached_property
     def problems(self) -> tuple[CheckResult, ...]:
         """Its failed and errored checks, in the order of all reports.
 

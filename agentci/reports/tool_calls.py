@@ -1,12 +1,13 @@
 """Expected and actual tool calls of a check, side by side."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 from msgspec import Struct
 
 from agentci._util.text import change, json_text, truncate
-from agentci.model.values import Json, JsonObject, replace
+from agentci.model.values import IdentityKey, Json, JsonObject, replace
 
 # Of a line that shows a call or a sentence, and of all its lines.
 WIDTH: Final = 88
@@ -80,9 +81,16 @@ def find_unmatched_turns(details: JsonObject) -> tuple[TurnCalls, ...]:
     Custom evaluators may put any value there. Items without the shape that the trajectory metric
     writes (``expected`` and ``actual`` calls, ``matched``) are ignored.
     """
+    return _find_unmatched_turns(IdentityKey(details))
+
+
+# Ranking a check, describing it and its pattern need them, in each report format.
+@lru_cache(maxsize=256)
+def _find_unmatched_turns(details: IdentityKey[JsonObject]) -> tuple[TurnCalls, ...]:
+    comparisons = enumerate(_items(details.value, "comparisons"), 1)
     turns = [
-        *(_turn(number, item) for number, item in enumerate(_items(details, "comparisons"), 1)),
-        *map(_read_aligned, _items(details, "trajectories")),
+        *(_turn(number, item) for number, item in comparisons),
+        *map(_read_aligned, _items(details.value, "trajectories")),
     ]
     return tuple(turn for turn in turns if turn is not None)
 

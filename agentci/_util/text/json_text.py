@@ -52,7 +52,8 @@ def dumps_compact(value: "Json | Struct") -> str:
         text = _ENCODER.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
         return _ENCODER.encode(make_strict(value)).decode()
-    may_be_deep = text.count("[") + text.count("{") > MAX_DEPTH
+    # Each level takes two characters.
+    may_be_deep = len(text) > 2 * MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH
     return _ENCODER.encode(make_strict(value)).decode() if may_be_deep else text
 
 

@@ -383,7 +383,7 @@ class PageData:
                 # Where the page shows both sides beside the verdict.
                 "short": short if short != [*judgement.misses] else None,
                 "reasoning": judgement.reasoning,
-                "details": details and dict(details.items()),
+                "details": details,
                 "trials": result.trials,
                 "repeats": result.repeats,
             }
