@@ -18,7 +18,7 @@ from agentci._util.text.format import format_count
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
-from agentci.model.result import CheckResult, Report, RunContent, TurnContent
+from agentci.model.result import SCORED_STATUSES, CheckResult, Report, RunContent, TurnContent
 from agentci.model.values import JsonObject, replace
 from agentci.reports import comparison as baseline_text
 from agentci.reports.case_counts import (
@@ -504,8 +504,20 @@ def _column(checks: EvaluatorChecks, report: Report) -> JsonObject:
         "pass_rate": format_pass_rate(checks.stats),
         **asdict(checks.totals),
         "status": choose_status(checks, report, compared),
+        "both": _count_passed_in_both(checks, report),
         **({} if own is None else {"baseline": _describe_change(own)}),
     }
+
+
+def _count_passed_in_both(checks: EvaluatorChecks, report: Report) -> tuple[int, int, int]:
+    """Count the checks that both runs evaluated: passed in the baseline, passed now, and all."""
+    known = ((report.baseline.get(each.id), each.status) for each in checks.results)
+    both = [
+        (before.status == "passed", status == "passed")
+        for before, status in known
+        if before is not None and {before.status, status} <= {*SCORED_STATUSES}
+    ]
+    return sum(old for old, _ in both), sum(new for _, new in both), len(both)
 
 
 def _describe_change(compared: EvaluatorComparison) -> JsonObject:

@@ -34,7 +34,7 @@ function evaluatorsView() {
       amountOf('skipped', 'skipped'),
       column.mean || '\u2013',
       column.pass_rate || '\u2013',
-      baselineCell(column, checks),
+      baselineCell(column),
     ];
   });
   for (const { name, baseline } of DATA.baseline?.removed ?? []) {
@@ -51,13 +51,10 @@ function evaluatorsView() {
 }
 
 /** How many of the checks that both runs evaluated passed in each, and their mean scores. */
-function baselineCell({ baseline }, checks) {
-  const { before, after, both } = baseline ?? {};
-  if (!both) return '\u2013';
-  const isScored = (status) => status === 'passed' || status === 'failed';
-  const common = checks.filter(({ status, before: [old] = [] }) => isScored(status) && isScored(old));
-  const passed = (read) => count(common.filter((each) => read(each) === 'passed').length);
-  return [`${passed((each) => each.before[0])} \u2192 ${passed(({ status }) => status)} of ${count(common.length)}`, make('div.quiet', `mean score ${scorePair(before, after)} `, delta(after - before, { good: goodOf(baseline) }))];
+function baselineCell({ baseline, both: [old, now, all] }) {
+  if (!baseline || !all) return '\u2013';
+  const { before, after } = baseline;
+  return [`${count(old)} \u2192 ${count(now)} of ${count(all)}`, make('div.quiet', `mean score ${scorePair(before, after)} `, delta(after - before, { good: goodOf(baseline) }))];
 }
 
 /** A change has a colour unless its interval includes 0. */
