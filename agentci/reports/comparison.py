@@ -135,12 +135,14 @@ def format_groups(*evaluators: EvaluatorComparison) -> str:
 def drop_missing(compared: EvaluatorComparison, missing: frozenset[str]) -> EvaluatorComparison:
     """Drop the changes of cases that are missing as a whole, which are none of the evaluator's own.
 
-    Those of an evaluator that only the baseline has stay.
+    Those of an evaluator that only the baseline has stay, and those that alone explain a drop.
 
     Args:
         missing: ids of these cases.
     """
     if compared.classes.removed == compared.classes.total or find_lost_status(compared):
+        return compared
+    if compared.outcome in ("fail", "inconclusive") and _is_same_in_both(compared):
         return compared
     kept = (each for each in compared.no_longer_evaluated if each.case not in missing)
     return replace(compared, no_longer_evaluated=tuple(kept))
@@ -189,11 +191,15 @@ def format_outcome(compared: EvaluatorComparison) -> str:
 def label_shown(compared: EvaluatorComparison) -> str:
     """Name the outcome for a table; unchanged where only whole cases are missing."""
     label = label_outcome(compared)
-    old, new = compared.both_before, compared.both_after
-    is_same = old is not None and new is not None and abs(new - old) < MIN_CHANGE
     is_harmless = compared.outcome in ("pass", "non-comparable", "insufficient-data")
     changed = compared.worse or compared.lower_score or compared.fixed
-    return UNCHANGED if is_same and is_harmless and not changed else label
+    return UNCHANGED if _is_same_in_both(compared) and is_harmless and not changed else label
+
+
+def _is_same_in_both(compared: EvaluatorComparison) -> bool:
+    """Whether the mean score of the checks that both runs evaluated is unchanged."""
+    old, new = compared.both_before, compared.both_after
+    return old is not None and new is not None and abs(new - old) < MIN_CHANGE
 
 
 def list_remarks(

@@ -126,7 +126,11 @@ def split_title(report: Report, width: int) -> tuple[str, str]:
     if len(title) <= width:
         return title, ""
     clauses = _split_clauses(main)
-    split = [_split_brackets(each) for each in clauses]
+    # One word, such as "removed", would say nothing elsewhere.
+    split = [
+        (first, inner) if " " in inner else (each, "")
+        for each, (first, inner) in zip(clauses, map(_split_brackets, clauses), strict=True)
+    ]
     bracketed = [(whole, inner) for whole, (_, inner) in zip(clauses, split, strict=True) if inner]
     start, named = f"{format_conclusion(report)}: ", _name_warnings(report, main)
     short = start + _join([*(first for first, _ in split), *named])

@@ -538,8 +538,13 @@ def test_many_reasons_are_folded() -> None:
         ),
         (
             "24 checks passed, tone no longer evaluated (6 errored, 1 removed), 12 other (removed)",
+            "24 checks passed, tone no longer evaluated, 12 other (removed)",
+            "6 errored, 1 removed",
+        ),
+        (
+            "24 checks passed, tone no longer evaluated (6 errored, 1 removed), 12 other (2 left)",
             "24 checks passed, tone no longer evaluated, 12 other",
-            "tone no longer evaluated (6 errored, 1 removed), 12 other (removed)",
+            "tone no longer evaluated (6 errored, 1 removed), 12 other (2 left)",
         ),
         (
             f"24 checks passed, {'very ' * 20}long (1), 12 other (removed)",
