@@ -922,7 +922,11 @@ class TestOverview:
             return
         page.run("document.querySelector('.scroll').focus()")
         page.run("new Promise(requestAnimationFrame)")
-        page.press("ArrowRight")
+        # A browser that is still drawing drops the first keys.
+        for _ in range(50):
+            page.press("ArrowRight")
+            if page.run("document.querySelector('.scroll').scrollLeft") > 0:
+                break
         page.wait("document.querySelector('.scroll').scrollLeft > 0")
         name = page.run("document.querySelector('tr.row th').getBoundingClientRect().left")
         assert name < 50
