@@ -56,7 +56,7 @@ function caseHashLikeThis(each) {
 /** What the list is called that a case was opened from. */
 function listName() {
   const { view, params } = readHash(backHash);
-  if (view === 'compare') return 'Comparison';
+  if (view === 'compare') return HAS_BASELINE ? 'Comparison' : 'Answers';
   const { filter, query, like, evaluator } = readSelection(params);
   return filter === 'all' && (query || like || evaluator) ? 'Selected cases' : FILTERS[filter][0];
 }

@@ -101,10 +101,9 @@ function histogram(checks) {
 
 function compareView() {
   const { baseline } = DATA;
-  const title = make('h1', 'Comparison with the baseline');
   if (!baseline || (baseline.missing && !HAS_BASELINE)) {
-    const text = baseline?.missing || 'This run was not compared with a baseline. Pass --baseline.';
-    return [title, make('div.card.none', make('p', text))];
+    const note = baseline?.missing || 'No baseline: compared with what is expected. To compare with an earlier run, pass --baseline.';
+    return [make('div.head', make('h1', 'Answers'), quiet(note)), casesView()];
   }
   const columns = [...(DATA.columns ?? []), ...(baseline.removed ?? [])].filter((column) => column.baseline);
   const has = (name) => columns.some((column) => column.baseline[name] !== null);
@@ -113,7 +112,7 @@ function compareView() {
   const classes = baseline.classes ?? [];
   const all = classes.reduce((sum, [, found]) => sum + found, 0);
   return [
-    make('div.head', title, make('code', baselineName()), make('span.why', changesText())),
+    make('div.head', make('h1', 'Comparison with the baseline'), make('code', baselineName()), make('span.why', changesText())),
     make('div.card.lost', lostNotes(Infinity)),
     make('div.card.folds',
     rows.length ? make('details.fold', { open: isPrinted || !isNarrow.matches }, make('summary', 'Scores by evaluator: ', outcomesOf(columns)), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
@@ -168,11 +167,15 @@ function comparedRow(column) {
 const COMPARED_FILTERS = ['worse', ...Object.values(CLASSES).map(([key]) => key), 'better', 'all', 'answer', 'calls', 'tools', 'slow', 'costly', 'dearer'];
 // How many cases a list shows, by its address: kept on the way back from a case.
 const shownAmount = new Map();
+// Of a case in the list: turns, and checks that are as before.
+const MAX_TURNS = 3;
+const MAX_SCORES = 12;
 
-/** Each case beside its baseline: scores, first call that differs, answers, and what it took. */
+/** The cases with their scores, tool calls and answers, beside the baseline or what is expected, and what they took. */
 function casesView() {
   const selection = readSelection({ f: CASES.some(isWorse) ? 'worse' : 'all', ...here.params });
-  const found = groupAlike(selectCases([...CASES], selection), selection);
+  const selected = selectCases([...CASES], selection);
+  const found = HAS_BASELINE ? groupAlike(selected, selection) : selected.map((each) => [each]);
   shownCases = found.flat();
   const joined = found.filter((each) => each.length > 1);
   const key = location.hash;
@@ -189,8 +192,10 @@ function casesView() {
     more.textContent = isPrinted ? `${countOf(found.slice(shown).flat().length, 'more case')}: not printed.` : `Show ${count(Math.min(left, MAX_CHANGED))} of ${count(left)} more`;
   };
   fill(isPrinted ? MAX_PRINTED : (shownAmount.get(key) ?? MAX_CHANGED));
+  // The next ones follow before the reader is at the end.
+  new IntersectionObserver(([{ isIntersecting }]) => isIntersecting && !isPrinted && fill(MAX_CHANGED), { rootMargin: '800px' }).observe(more);
   return [
-    make('section.card', { 'aria-labelledby': 'cases' }, make('h2.unseen', { id: 'cases' }, 'Cases'), controlsView(selection, '/compare', COMPARED_FILTERS)),
+    make('section.card', { 'aria-labelledby': 'cases' }, make('h2.unseen', { id: 'cases' }, 'Cases'), controlsView(selection, '/compare', HAS_BASELINE ? COMPARED_FILTERS : MATRIX_FILTERS)),
     make('p.hint', { role: 'status' }, countOf(shownCases.length, 'case'), joined.length > 0 && [joined.length < found.length && `, ${count(joined.flat().length)} of them`, ` in ${countOf(joined.length, 'group')} by cause, the most serious first`]),
     found.length ? box : make('div.card.none', make('p', 'No case matches.')),
     more,
@@ -212,18 +217,24 @@ function comparedAmounts({ amounts, before = {} }) {
   });
 }
 
-/** The checks of a case that changed. */
-function comparedScores({ checks, removed }) {
-  const shown = [...checks, ...removed].filter((check) => check.turned || isProblem(check) || Math.abs(check.change ?? 0) >= MIN_CHANGE);
-  return shown.length ? list(shown.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]), 'scores') : null;
+/** The checks of a case, those that changed or failed first. */
+function scoresOf({ checks, removed }) {
+  const isNotable = (check) => check.turned || isProblem(check) || Math.abs(check.change ?? 0) >= MIN_CHANGE;
+  const { notable = [], other = [] } = Object.groupBy([...checks, ...removed], (check) => (isNotable(check) ? 'notable' : 'other'));
+  const left = other.length - MAX_SCORES;
+  return list([
+    ...notable.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]),
+    ...other.slice(0, MAX_SCORES).map((check) => [dot(check.status), quiet(` ${check.evaluator.name} ${scoreWord(check)}`)]),
+    ...(left > 0 ? [quiet(`and ${countOf(left, 'more check')} as before`)] : []),
+  ], 'scores');
 }
 
-/** The first tool call of a run that is not as in the baseline, and how many others are not. */
-function firstCall(turns) {
-  const found = turns.flatMap((turn, index) => (turn.baseline && turn.baseline !== 'same' ? differingCalls(turn, 'baseline').map((row) => [row, index]) : []));
+/** The first tool call of a run that is not as in its reference, and how many others are not. */
+function firstCall(turns, reference = 'baseline') {
+  const found = turns.flatMap((turn, index) => (turn[reference] === 'same' ? [] : differingCalls(turn, reference).map((row) => [row, index])));
   if (!found.length) return null;
   const [[row, index]] = found;
-  return [quiet(turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, true)), found.length > 1 ? quiet(` and ${count(found.length - 1)} more`) : null];
+  return [quiet(turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, reference === 'baseline')), found.length > 1 ? quiet(` and ${count(found.length - 1)} more`) : null];
 }
 
 /** Cases of one cause, or with the same changed checks, are together, unless they have an order of their own; the most serious first. */
@@ -291,29 +302,44 @@ function sameText(each) {
   return !each.answer_changed && !each.calls_changed && `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
 }
 
-/** A case with what changed; of a group, with the number of its other cases. */
+/** A case with its scores, calls and answers; of a group, with the number of its other cases. */
 function comparedCase(each, others = 0) {
-  const { turns } = contentOf(each).run;
-  const same = sameText(each);
+  const { turns = [] } = contentOf(each).run;
+  const same = HAS_BASELINE && sameText(each);
+  const changed = turns.filter(isAnswerChanged);
+  const shown = (changed.length ? changed : turns).slice(0, MAX_TURNS);
+  const rest = turns.filter((turn) => !shown.includes(turn));
+  const views = (some) => some.map((turn) => answeredTurn(turn, turns.length > 1 && turns.indexOf(turn) + 1));
   return make(
     'section.card.turn.beside',
     { 'aria-label': each.id },
     make(
       'header',
       dot(each.status),
-      make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, make('b', each.id)),
+      make('a', { href: caseHash(each, null, { with: HAS_BASELINE ? 'base' : undefined }), 'data-case': each.index }, make('b', each.id)),
       statePill(each.state, 'passed'),
       toolPill(each),
       others > 0 && make(each.cluster === undefined ? 'span.pill.note' : 'a.pill.note', { href: each.cluster !== undefined && alikeHash(each) }, `${count(others + 1)} cases`),
-      make('span.sub', each.question === each.id ? '' : each.question),
+      !turns.length && make('span.sub', each.question === each.id ? '' : each.question),
       same && make('span', same),
       make('span.end', comparedAmounts(each)),
     ),
-    comparedScores(each),
-    !same && make('p.first-call', firstCall(turns)),
-    !same && turns.filter(isAnswerChanged).map((turn) => [
-      turns.length > 1 && make('p.ask', `Turn ${turns.indexOf(turn) + 1}: ${turn.user.slice(0, 300)}`),
-      make('div.answer', answerView(turn, baselineOf(turn), 'base')),
-    ]),
+    scoresOf(each),
+    !same && make('p.first-call', firstCall(turns, HAS_BASELINE ? 'baseline' : 'expected')),
+    views(shown),
+    rest.length > 0 && laterView('details.answer', countOf(rest.length, 'more turn'), () => views(rest)),
   );
+}
+
+/** What a user asked, the tool calls on one line, and the answer: once if it is as in the baseline and as expected. */
+function answeredTurn(turn, number) {
+  const { user, answer = null, expected_answer: expected = answer, calls = [] } = turn;
+  const base = baselineOf(turn);
+  const isOther = expected !== null && expected !== answer;
+  const reference = isAnswerChanged(turn) ? (isOther && expected !== base.answer ? 'both' : 'base') : isOther || (!base && expected === turn.expected_answer) ? 'expected' : 'off';
+  return [
+    make('div.ask', folded([number && `Turn ${number}: `, user], user.length)),
+    calls.length > 0 && make('p.calls-line', quiet(calls.length > 1 ? 'Tool calls ' : 'Tool call '), make('span.mono', compareCalls(calls, calls).rows.map((row, at) => [at ? ', ' : '', callText(row, true)]))),
+    make('div.answer', answerView(turn, base, reference)),
+  ];
 }

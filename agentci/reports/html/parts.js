@@ -107,11 +107,13 @@ function beforeAndNow(check) {
 }
 
 const MAX_TEXT = 1500;
+// In a list of many cases.
+const MAX_LISTED_TEXT = 600;
 // Of a text with few differences: its equal parts are folded one by one.
 const MAX_COMPARED_TEXT = 6000;
 
 /** Long text, folded with its length on a button. */
-function folded(nodes, length, most = MAX_TEXT) {
+function folded(nodes, length, most = here.view === 'compare' ? MAX_LISTED_TEXT : MAX_TEXT) {
   const box = make('div.text', nodes);
   if (length < most) return box;
   box.classList.add('clamp');
@@ -125,12 +127,18 @@ function folded(nodes, length, most = MAX_TEXT) {
   return [box, button];
 }
 
+/** Content that is made when it is opened. */
+function laterView(kind, label, makeContent) {
+  const fill = ({ currentTarget: box }) => box.children.length < 2 && append(box, [makeContent()]);
+  return make(kind, { ontoggle: fill, open: isPrinted }, make('summary', label));
+}
+
 /** What one side of a difference has, with equal text that is far from any difference folded. */
 function comparedText(pieces, side) {
   const shown = foldEqual(pieces).filter(([kind]) => kind === '=' || kind === '~' || kind === side);
   const length = shown.reduce((sum, [kind, text]) => sum + (kind === '~' ? 0 : text.length), 0);
   const equal = shown.reduce((sum, [kind, text]) => sum + (kind === '=' ? text.length : 0), 0);
-  return folded(markedText(shown, side), length, 2 * equal > length ? MAX_COMPARED_TEXT : MAX_TEXT);
+  return folded(markedText(shown, side), length, 2 * equal > length ? MAX_COMPARED_TEXT : undefined);
 }
 
 /** The pieces of a difference that one side has; "-" is the reference, null means both. */

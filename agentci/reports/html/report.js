@@ -3,7 +3,7 @@
 const TABS = [
   ['/', 'Overview', null],
   ['/evaluators', 'Evaluators', (DATA.columns ?? []).length],
-  ['/compare', 'Compare', null],
+  ['/compare', HAS_BASELINE ? 'Compare' : 'Answers', null],
   ['/messages', 'Messages', (DATA.messages ?? []).length + (DATA.policy?.changes.length ?? 0)],
 ];
 const KEYS = [
@@ -13,7 +13,7 @@ const KEYS = [
   ['/', 'search'],
   ['n', 'new failures only'],
   ['x', 'compare with expected, baseline, both, nothing'],
-  ['e c m', 'evaluators, comparison, messages'],
+  ['e c m', 'evaluators, comparison or answers, messages'],
   ['t', 'light or dark'],
   ['Esc', 'back to the list'],
 ];

@@ -2058,12 +2058,13 @@ class TestOtherViews:
         assert "Newly failing" in head
         assert "Latency 1.2 s \u2192 9.0 s up \u25b2 7.8 s" in head
         assert "Input + output tokens 930" in head
-        assert scores == "\u2715 response_quality 1 \u2192 0.25 down \u25bc 0.75"
+        assert scores == "\u2715 response_quality 1 \u2192 0.25 down \u25bc 0.75 \u2713 tone 0.9"
         assert call == 'Tool call (turn 1) find_flight to: reference "Rome" this run "Paris"'
         assert question == "Turn 1: A flight to Rome, please."
-        assert page.texts(".beside:first-child .pane") == [
-            "Baseline\nThere is no flight to Rome.",
+        assert page.texts(".beside:first-child .pane")[:3] == [
+            "Expected\nThere is no flight to Rome today.",
             "This run\nSorry, no.",
+            "Baseline\nThere is no flight to Rome.",
         ]
         assert page.run("document.querySelector('.folds details').open")
         [more] = page.texts(".beside .btn")
@@ -2072,6 +2073,28 @@ class TestOtherViews:
         assert page.texts(".beside header b:first-child")[:2] == ["to_rome", "to_rome_again"]
         [same] = [each for each in page.texts(".beside") if "unchanged" in each]
         assert "same answer and calls" in same
+
+    def test_answers_are_listed_without_a_baseline(self, show: Show) -> None:
+        """Question, calls on one line, and the answer beside another expected one."""
+        page = show(replace(conversation_report(), baseline={}, comparison=None), "#/compare")
+        assert page.texts(".tabs a")[2] == "Answers"
+        assert page.texts(".hint") == ["7 cases"]
+        assert page.texts(".ask")[0] == "Turn 1: A flight to Rome, please."
+        assert page.texts(".calls-line")[0] == 'Tool call find_flight(to: "Paris", seats: 2)'
+        assert page.texts(".beside:first-child .pane")[:2] == [
+            "Expected\nThere is no flight to Rome today.",
+            "This run\nSorry, no.",
+        ]
+        page.press("/")
+        page.write("foot")
+        page.wait("document.querySelectorAll('.beside').length === 1")
+
+    def test_further_cases_of_the_list_follow_when_it_is_scrolled(self, show: Show) -> None:
+        report = long_report(2000)
+        page = show(report, "#/compare?f=all&sort=name")
+        assert len(page.texts(".beside")) == 50
+        page.run("scrollTo(0, document.body.scrollHeight)")
+        page.wait("document.querySelectorAll('.beside').length > 50")
 
     def _refunds(self, amounts: Sequence[int]) -> Report:
         """Cases that fail for as many causes as there are amounts of cases."""
@@ -2095,7 +2118,10 @@ class TestOtherViews:
         sizes = [each for each in page.texts(".beside .pill") if each.endswith(" cases")]
         assert sizes == ["12 cases", "3 cases", "2 cases"]
         page.run("for (const each of document.querySelectorAll('.beside .btn')) each.click()")
-        names = page.texts(".beside header > [data-case]")
+        names = page.run(
+            "[...document.querySelectorAll('.beside header > [data-case]')]"
+            ".map((each) => each.textContent)"
+        )
         assert len(names) == len({*names}) == 17
 
     def test_group_shows_only_what_all_of_its_cases_share(self, show: Show) -> None:
