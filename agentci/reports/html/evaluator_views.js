@@ -327,7 +327,7 @@ function comparedCase(each, others = 0) {
     scoresOf(each),
     !same && make('p.first-call', firstCall(turns, HAS_BASELINE ? 'baseline' : 'expected')),
     views(shown),
-    rest.length > 0 && laterView('details.answer', countOf(rest.length, 'more turn'), () => views(rest)),
+    rest.length > 0 && laterView('details.answer', countOf(rest.length, 'more turn'), () => views(rest), isPrinted),
   );
 }
 

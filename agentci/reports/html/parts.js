@@ -127,10 +127,10 @@ function folded(nodes, length, most = here.view === 'compare' ? MAX_LISTED_TEXT 
   return [box, button];
 }
 
-/** Content that is made when it is opened. */
-function laterView(kind, label, makeContent) {
+/** Folded content, made when it is opened. */
+function laterView(kind, label, makeContent, isOpen = false) {
   const fill = ({ currentTarget: box }) => box.children.length < 2 && append(box, [makeContent()]);
-  return make(kind, { ontoggle: fill, open: isPrinted }, make('summary', label));
+  return make(kind, { ontoggle: fill, open: isOpen }, make('summary', label), isOpen && makeContent());
 }
 
 /** What one side of a difference has, with equal text that is far from any difference folded. */

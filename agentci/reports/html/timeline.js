@@ -100,29 +100,48 @@ function everyTurn({ turns = [], subagents = [] }) {
   return [...turns, ...subagents.flatMap((agent) => agent.turns)];
 }
 
-/** By id of a span what went in and what came out, as far as the turns have it: term, value and text of the baseline. */
+/**
+ * By id of a span what went in and what came out, as far as the turns have it: term, value and text of the baseline.
+ * What a model call got from before is the part EARLIER: the messages of its conversation, and how many it got.
+ */
 function contentOfSpans(run) {
   const found = new Map();
-  for (const turn of everyTurn(run)) {
-    const { span, user, answer, steps = [] } = turn;
-    const base = baselineOf(turn);
-    const calls = joinMoved(compareCalls(base?.calls ?? [], turn.calls ?? []).rows).filter(({ actual }) => actual);
-    calls.push(...(turn.calls ?? []).slice(MAX_CALLS).map((actual) => ({ actual })));
-    const given = ({ actual, expected }, term) => [term, actual.arguments, valueText(expected?.arguments)];
-    const result = ({ actual, expected }, term = actual.failed ? 'Error' : 'Result') => [term, actual.result, startText(expected?.old)];
-    const answered = ['Answer', answer, base?.answer];
-    found.set(span, [['User', user], answered]);
-    steps.forEach((step, index) => {
-      const of = (place) => calls.filter(({ actual }) => actual.step === place);
-      found.set(step.span, [
-        ...(index ? of(index - 1).map((row) => result(row, `Result of ${row.actual.name}`)) : [['User', user]]),
-        ...of(index).map((row) => given(row, `Call of ${row.actual.name}`)),
-        index === steps.length - 1 ? answered : [],
-      ]);
-    });
-    for (const row of calls) found.set(row.actual.span, [given(row, 'Arguments'), result(row)]);
+  for (const turns of [run.turns ?? [], ...(run.subagents ?? []).map((agent) => agent.turns)]) {
+    const messages = [];
+    for (const turn of turns.filter(({ missing }) => !missing)) {
+      const { span, user, answer, steps = [], texts = [] } = turn;
+      const base = baselineOf(turn);
+      const calls = joinMoved(compareCalls(base?.calls ?? [], turn.calls ?? []).rows).filter(({ actual }) => actual);
+      calls.push(...(turn.calls ?? []).slice(MAX_CALLS).map((actual) => ({ actual })));
+      const given = ({ actual, expected }, term = `Call of ${actual.name}`) => [term, actual.arguments ?? 'not recorded', valueText(expected?.arguments)];
+      const resultTerm = ({ failed }) => (failed ? 'Error' : 'Result');
+      const result = ({ actual, expected }, term = `${resultTerm(actual)} of ${actual.name}`) => [term, actual.result, startText(expected?.old)];
+      const [asked, answered] = [['User', user], ['Answer', answer, base?.answer]];
+      found.set(span, [[asked], [answered]]);
+      let fresh = [asked];
+      steps.forEach((step, index) => {
+        const own = calls.filter(({ actual }) => actual.step === index);
+        const requests = own.map((row) => given(row));
+        found.set(step.span, [[[EARLIER, messages, messages.length], ...fresh], [...requests, ...(index === steps.length - 1 ? [answered] : [])]]);
+        messages.push(...fresh, ...requests);
+        fresh = own.map((row) => result(row));
+      });
+      const others = calls.filter(({ actual }) => !(actual.step < steps.length));
+      messages.push(...fresh, ...others.flatMap((row) => [given(row), result(row)]), ...texts.map((text) => ['Text', text]), answered);
+      for (const row of calls) found.set(row.actual.span, [[given(row, 'Arguments')], [result(row, resultTerm(row.actual))]]);
+    }
   }
   return found;
+}
+
+const EARLIER = 'Earlier';
+const isKnown = ([term, value, amount]) => (term === EARLIER ? amount : value !== undefined && value !== null && value !== '');
+
+function partView(part) {
+  const [term, messages, amount] = part;
+  if (term !== EARLIER) return [make('dt', term), comparedPart(part)];
+  const earlier = messages.slice(0, amount).filter(isKnown).map(([name, value]) => [name, folded([valueText(value)], valueText(value).length)]);
+  return [make('dt', term), make('dd', laterView('details.fold', countOf(earlier.length, 'earlier message'), () => terms('dl.facts', earlier)))];
 }
 
 /** The spans with their depths, each after its parent, and among its siblings in the order given. */
@@ -140,7 +159,7 @@ function nested(spans) {
 }
 
 /** The bars of a step with its times; with content, it opens to show that. */
-function spanRow({ now, then, tokens, before_tokens: old, first_token_ms: first, before_first_token_ms: oldFirst, error, isNew, isGone, depth, ...span }, end, slower, parts = []) {
+function spanRow({ now, then, tokens, before_tokens: old, first_token_ms: first, before_first_token_ms: oldFirst, error, isNew, isGone, depth, ...span }, end, slower, parts = [[], []]) {
   const share = (value) => `${((100 * value) / end).toFixed(2)}%`;
   const label = labelOf(span);
   const bar = (found, kind, ...text) => found && make('i', { class: kind, style: { left: share(found[0]), width: share(found[1]) } }, text);
@@ -159,15 +178,15 @@ function spanRow({ now, then, tokens, before_tokens: old, first_token_ms: first,
       make('span', isGone ? quiet('baseline only') : isNew ? quiet('this run only') : [now && then && amountDelta(now[1], then[1]), slower && quiet(` of ${milliseconds(slower)}`)]),
     ),
   ];
-  const known = parts.filter(([, value]) => value !== undefined && value !== null && value !== '');
+  const [input, output] = parts.map((some) => some.filter(isKnown));
   const look = { class: `${isGone ? 'gone' : ''} ${slower ? 'slowest' : ''}` };
-  if (!known.length) return make('div.span', look, row);
-  if (first !== undefined) known.push(['First token', `after ${milliseconds(first)}`, oldFirst === undefined ? undefined : `after ${milliseconds(oldFirst)}`]);
-  if (tokens) known.push(['Tokens', inAndOut(tokens), inAndOut(old)]);
+  if (!input.length && !output.length) return make('div.span', look, row);
+  if (first !== undefined) output.push(['First token', `after ${milliseconds(first)}`, oldFirst === undefined ? undefined : `after ${milliseconds(oldFirst)}`]);
+  if (tokens) output.push(['Tokens', inAndOut(tokens), inAndOut(old)]);
   return make(
     'details',
     make('summary.span', look, row),
-    make('dl.facts', known.map((part) => [make('dt', part[0]), comparedPart(part)])),
+    [['Input', input], ['Output', output]].map(([name, some]) => some.length > 0 && [make('h3', name), make('dl.facts', some.map(partView))]),
   );
 }
 

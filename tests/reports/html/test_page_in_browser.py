@@ -1494,8 +1494,20 @@ class TestCase:
         assert [_open_span(page, index) for index in range(3)] == [
             {**asked, "Answer": "Sorry, no.", **answered},
             {**asked, "Call of find_flight": call, "Baseline": call.replace("Paris", "Rome")},
-            {"Result of find_flight": result, "Answer": "Sorry, no.", **answered},
+            {
+                "Earlier": "2 earlier messages",
+                "Result of find_flight": result,
+                "Answer": "Sorry, no.",
+                **answered,
+            },
         ]
+        step = ".timeline details:nth-of-type(3)"
+        assert page.texts(f"{step} h3") == ["Input", "Output"]
+        page.run(f"document.querySelector('{step} details summary').click()")
+        page.wait(f"document.querySelector('{step} details dd') !== null")
+        assert page.texts(f"{step} details dl > *") == [
+            "User", "A flight to Rome, please.", "Call of find_flight", call,
+        ]  # fmt: skip
 
     def test_duration_of_each_span_is_compared_with_the_baseline(self, show: Show) -> None:
         page = show(slower_steps_report(), "#/case/by_air")
@@ -1637,7 +1649,7 @@ class TestCase:
     def test_step_shows_what_went_in_and_out_in_the_baseline(self, show: Show) -> None:
         page = show(failing_tool_report(), "#/case/by_air?with=base")
         page.run("document.querySelectorAll('.timeline details').forEach((e) => (e.open = true))")
-        steps = page.texts(".timeline details")
+        steps = page.texts(".timeline > details")
         assert "as in the baseline" in steps[2]
         assert [line for line in steps[2].split("\n") if "Monday" in line]
         assert "timed out" in steps[2]
@@ -1646,7 +1658,7 @@ class TestCase:
         before = slower_steps_report()
         page = show(before, "#/case/by_air")
         page.run("document.querySelectorAll('.timeline details').forEach((e) => (e.open = true))")
-        assert "as in the baseline" in page.texts(".timeline details")[-1]
+        assert "as in the baseline" in page.texts(".timeline > details")[-1]
 
     def test_phone_shows_the_difference_of_the_first_verdict_above_the_conversation(
         self, show: Show
@@ -2189,6 +2201,18 @@ class TestOtherViews:
         assert page.run("[...document.querySelectorAll('details')].every((each) => each.open)")
         page.run("dispatchEvent(new Event('afterprint'))")
         assert len(page.texts(".beside")) == 3
+
+    def test_turns_beyond_the_first_of_a_listed_case_are_folded_and_printed(
+        self, show: Show
+    ) -> None:
+        page = show(long_conversation_report(), "#/compare?f=all")
+        shown = len(page.texts(".ask"))
+        assert page.texts(".beside details")[0].endswith("more turns")
+        page.run("document.querySelector('.beside summary').click()")
+        page.wait(f"document.querySelectorAll('.ask').length > {shown}")
+        whole = len(page.texts(".ask"))
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert len(page.texts(".ask")) == whole
 
     def test_cases_that_are_not_printed_are_counted(self, show: Show) -> None:
         report = _many_changed(600)
