@@ -87,15 +87,32 @@ def list_changed_runs(
             most=most,
             write_case=write_case,
         )
-    answers = [
-        (each, answer)
-        for each in unseen
-        if each.summary.changes is not None and (answer := each.summary.changes.answer)
-    ]
+    answers = _list_changed_answers(unseen)
     if answers:
         # No check tells of passing cases.
         answers.sort(key=lambda pair: bool(pair[0].problems))
         yield _list_answers(answers, most, write_case, show)
+
+
+def list_changed_facts(report: Report) -> Sequence[tuple[CaseOutcome, ChangedText]]:
+    """List the cases whose answer has other facts, with these, if no other list shows it."""
+    return _choose_facts(_list_changed_answers(list_unseen(report)))
+
+
+def _list_changed_answers(
+    outcomes: Iterable[CaseOutcome],
+) -> list[tuple[CaseOutcome, ChangedText]]:
+    return [
+        (each, answer)
+        for each in outcomes
+        if each.summary.changes is not None and (answer := each.summary.changes.answer)
+    ]
+
+
+def _choose_facts(
+    answers: Iterable[tuple[CaseOutcome, ChangedText]],
+) -> list[tuple[CaseOutcome, ChangedText]]:
+    return [each for each in answers if each[0].summary.changes and each[0].summary.changes.facts]
 
 
 def _list_answers(
@@ -105,7 +122,7 @@ def _list_answers(
     write: Callable[[str], str],
 ) -> ChangedRuns:
     """Name the cases with other facts, which are not expected of a model; count other words."""
-    facts = [each for each in answers if each[0].summary.changes and each[0].summary.changes.facts]
+    facts = _choose_facts(answers)
     others = [each for each in answers if all(each is not one for one in facts)]
     line = _make_line(
         "changed answers",

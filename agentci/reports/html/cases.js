@@ -7,6 +7,8 @@ const CLASSES = {
   error: ['newly_errored', 'Newly errored', 'errored'],
   unrecorded: ['unrecorded', 'Without a recorded run', 'errored'],
   lost: ['lost', 'No longer fully evaluated', 'errored'],
+  // Passes or fails as before, with another fact in its answer: also in the class of its state.
+  changed_fact: ['facts', 'Changed fact', 'note'],
   still_failing: ['still', 'Still failing', 'failed'],
   still_errored: ['still_errored', 'Still errored', 'errored'],
   lower_score: ['lower', 'Lower score', 'note'],
@@ -126,9 +128,9 @@ function searchedText({ id, question, tags, checks }) {
 const NOTICED = 0.25;
 const isMore = (name, least = 1e-9) => ({ amounts, before = {} }) => amounts[name] - before[name] >= Math.max(least, NOTICED * before[name]);
 
-const hasState = (wanted) => ({ state }) => state === wanted || (state === 'lower_score' && wanted === 'same');
+const hasState = (wanted) => ({ state, facts }) => state === wanted || (state === 'lower_score' && wanted === 'same') || (facts && wanted === 'changed_fact');
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
-const isWorse = (each) => ['new_failure', 'error', 'unrecorded', 'lost', 'lower_score'].includes(each.state) || changesBy(-1)(each) || each.tools;
+const isWorse = (each) => ['new_failure', 'error', 'unrecorded', 'lost', 'lower_score'].includes(each.state) || changesBy(-1)(each) || each.tools || each.facts;
 
 /** By name: label, which cases it shows, the status whose colour it has, and its limits. */
 const FILTERS = {
@@ -153,7 +155,9 @@ const FILTERS = {
 };
 
 const collator = new Intl.Collator('en', { numeric: true });
-const rank = (each) => STATES.indexOf(each.state ?? 'same');
+const rank = (each) => STATES.indexOf(shownState(each) ?? 'same');
+/** The state of a case; that its answer has another fact, if that is more serious. */
+const shownState = ({ state, facts }) => (facts && !(STATES.indexOf(state) < STATES.indexOf('changed_fact')) ? 'changed_fact' : state);
 const statusRank = (each) => STATUSES.indexOf(each.status);
 /** How much more an amount is than in the baseline. */
 const increase = ({ amounts, before }, name) => amounts[name] - before?.[name];

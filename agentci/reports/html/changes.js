@@ -4,7 +4,7 @@ const MAX_LINES = 3;
 // Causes that have a card or a line; the others are counted.
 const MAX_CAUSES = 10;
 const MAX_REASONS = 3;
-const LOWER_OR_FIXED = ['lower_score', 'fixed'];
+const LOWER_OR_FIXED = ['changed_fact', 'lower_score', 'fixed'];
 
 function changesView() {
   const isFirst = (each) => alike(each)[0] === each;
@@ -21,10 +21,10 @@ function changesView() {
     ...(DATA.known ?? []).map(([index, size]) => ({ ...CASES[index], state: 'still_failing', size })),
   ];
   const most = MAX_CAUSES - cards.length;
-  const rest = [
-    ...lines.slice(0, most),
-    ...LOWER_OR_FIXED.flatMap((state) => byDrop.filter(hasState(state)).slice(0, 1)),
-  ];
+  const [facts, ...others] = LOWER_OR_FIXED.map((state) =>
+    byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).slice(0, 1).map((each) => ({ ...each, state })),
+  );
+  const rest = [facts, lines.slice(0, most), others].flat(2);
   if (!cards.length && !rest.length) return null;
   return make(
     'section',
@@ -114,9 +114,14 @@ function changeCard(each, { cases, first, ...likeness }) {
   );
 }
 
+/** The facts of an answer in the baseline and now. */
+function factsView({ facts: [before, after] }) {
+  return [make('del', unseen('baseline '), before), ' \u2192 ', make('ins', unseen('this run '), after)];
+}
+
 /** The list of the cases of the same state, and of the same cause unless that is no failure. */
 function alikeHash({ state, cluster }) {
-  return writeHash('/', { f: CLASSES[state]?.[0] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
+  return writeHash(state === 'changed_fact' ? '/compare' : '/', { f: CLASSES[state]?.[0] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
 }
 
 /** The cases that fail in the same way, each with the numbers in which it differs, and the others of the cause. */
@@ -245,8 +250,9 @@ function restView(rest, more) {
       { href: others ? alikeHash(each) : caseHash(each, check) },
       statePill(each.state, each.status),
       make('b', each.id, others > 0 && quiet(` and ${count(others)} more`)),
-      make('span', make('b', check.evaluator.name), ' ', quiet((check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))),
-      beforeAndNow(check),
+      each.state === 'changed_fact'
+        ? make('span', factsView(each))
+        : [make('span', make('b', check.evaluator.name), ' ', quiet((check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
     );
   };
   return make(

@@ -7,13 +7,14 @@ which the page reads when one of them is opened. Empty members are left out, whi
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from agentci._util.text import escape, json_text
-from agentci._util.text.change import find_numbers
+from agentci._util.text.change import ARROW, find_numbers
 from agentci._util.text.format import format_count
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
 from agentci.model.gate import Comparison, EvaluatorComparison
@@ -30,6 +31,7 @@ from agentci.reports.case_counts import (
 )
 from agentci.reports.case_states import CASE_CLASSES, has_lower_score
 from agentci.reports.changed_checks import LostChecks
+from agentci.reports.changed_runs import list_changed_facts
 from agentci.reports.check_text import (
     format_cause,
     format_headline,
@@ -58,6 +60,7 @@ from agentci.reports.outcomes import (
     NOTABLE_SHARE_OF_SLOWEST,
     Amounts,
     CaseOutcome,
+    ReportMetrics,
     list_case_outcomes,
     summarize_metrics,
     summarize_repeats,
@@ -132,6 +135,7 @@ BLOCK_CHARACTERS: Final = 512 * 1024
 MAX_PASSED_DETAILS: Final = 1024**2
 MAX_DETAILS: Final = 64 * 1024
 MAX_CHANGES: Final = 50
+MAX_POLICY_NOTES: Final = 2
 MAX_CASE_NAMES: Final = 20
 # Of the runs of cases that only the baseline has, in JSON.
 MAX_MISSING_CHARACTERS: Final = 1024**2
@@ -165,6 +169,10 @@ class PageData:
         self._removed = _group_removed(report.comparison)
         self._ranks: dict[int, int] = {}
         self._missing = _find_missing_contents(report)
+        self._facts = {
+            id(outcome): [each.before or "nothing", each.after or "nothing"]
+            for outcome, each in list_changed_facts(report)
+        }
 
     def render_blocks(self) -> Iterator[Markup]:
         """Yield a script element per block of cases."""
@@ -232,6 +240,7 @@ class PageData:
         outcomes = list_case_outcomes(report)
         causes = list_causes(report)
         places = {id(outcome): place for place, outcome in enumerate(outcomes)}
+        metrics = summarize_metrics(report)
         missing = dict(zip(self._missing, self._blocks[len(outcomes) :], strict=False))
         self._ranks = {
             id(each): rank
@@ -267,9 +276,10 @@ class PageData:
             "more_causes": [places[id(group[0])] for group in causes.new[MAX_CAUSES:]],
             "known": [[places[id(group[0])], len(group)] for group in causes.known],
             "lost": _describe_lost(causes.lost, report.comparison),
-            "recorded": self._recorded,
+            "recorded": _describe_time(**self._recorded),
             "noise": [NOTABLE_SHARE, NOTABLE_SHARE_OF_SLOWEST],
-            "metrics": to_builtins(summarize_metrics(report)),
+            "metrics": to_builtins(metrics),
+            "models": _name_models(metrics),
             "policy": _describe_policy(report),
             "messages": list(_list_messages(report)),
             "version": self._tool_version,
@@ -297,6 +307,7 @@ class PageData:
                     "state": "lower_score" if is_lower else state,
                     "answer_changed": outcome.answer_changed,
                     "tools": outcome.failing_tools,
+                    "facts": self._facts.get(id(outcome)),
                     "calls_changed": self._calls_changed[place],
                     "results_changed": self._results_changed[place],
                     "not_compared": outcome.answer_changed is None
@@ -444,6 +455,22 @@ def _group_removed(comparison: Comparison | None) -> dict[tuple[str, str], list[
 def _make_block(number: int, texts: list[str]) -> Markup:
     content = Markup(f"[{','.join(texts)}]")
     return tag("script", content, type="application/json", id=f"cases-{number}")
+
+
+def _describe_time(now: int = 0, before: int = 0) -> JsonObject:
+    """Return when the run was recorded, and how much earlier the baseline, from a minute on."""
+    minutes = round(abs(now - before) / 60_000) if now and before else 0
+    units = {"min": (1, 120), "h": (60, 2880), "days": (1440, inf)}
+    unit = next(name for name, (_, limit) in units.items() if minutes < limit)
+    word = "older" if now > before else "newer"
+    age = f", {round(minutes / units[unit][0]):,} {unit} {word}" if minutes else ""
+    return _drop_empty({"now": now or None, "age": age})
+
+
+def _name_models(metrics: ReportMetrics) -> str:
+    """Format ``model small → large``, without the first if the baseline has the same."""
+    names = [", ".join(each[:3]) for each in (metrics.models_before, metrics.models) if each]
+    return f"model {f' {ARROW} '.join(names)}" if names else ""
 
 
 class _Numbering:
@@ -714,7 +741,17 @@ def _describe_policy(report: Report) -> JsonObject:
         "title": choose_title(policy),
         "columns": list_columns(policy),
         "changes": [format_cells(each, policy) for each in policy.loosened[:MAX_CHANGES]],
-        "effects": [each.effect for each in policy.loosened[:MAX_CHANGES]],
+        # Of a program, only that it differs is known.
+        "notes": [
+            (
+                "Policy loosened" if each.before else each.after[:1].upper() + each.after[1:],
+                format_cells(each, policy)[-3],
+                each.before,
+                each.after,
+                each.effect,
+            )
+            for each in policy.loosened[:MAX_POLICY_NOTES]
+        ],
         "omitted": max(0, len(policy.loosened) - MAX_CHANGES),
         "remarks": remarks,
     }

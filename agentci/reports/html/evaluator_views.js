@@ -240,7 +240,8 @@ function firstCall(turns, reference = 'baseline') {
 /** Cases of one cause, or with the same changed checks, are together, unless they have an order of their own; the most serious first. */
 function groupAlike(cases, { sort }) {
   if (sort !== 'attention') return cases.map((each) => [each]);
-  const keyOf = ({ state, cluster, checks, removed, tools, index }) => {
+  const keyOf = ({ state, cluster, facts, checks, removed, tools, index }) => {
+    if (cluster === undefined && facts) return 'facts';
     const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
     return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
   };
@@ -261,7 +262,7 @@ function comparedCases([first, ...others]) {
   const lines = Map.groupBy(others.slice(0, MAX_CHANGED), (each) => make('p', memberLine(each, first)).textContent);
   const rest = make(
     'div.answer',
-    quiet(`${countOf(others.length, 'more case')} ${first.cluster === undefined ? 'with the same change' : 'of the same cause'}:`),
+    quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with a changed fact' : 'with the same changed checks'}:`),
     list([...lines.values()].slice(0, MAX_MEMBERS).map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first)]), 'members'),
     make('button.btn', { onclick: open }, `Show ${countOf(others.length, 'more case')} of this group`),
   );
@@ -288,7 +289,7 @@ function memberLine(each, first) {
   const pieces = answer ? diffTexts(baselineOf(answer).answer ?? '', answer.answer ?? '').filter(([kind]) => kind !== '=').map(([kind, text]) => [kind, cutText(text, MAX_VALUES)]) : [];
   const grown = shownAmounts().filter(([, , name, , least]) => isMore(name, least)(each));
   return [
-    make('span.line', firstCall(turns) ?? (answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
+    make('span.line', each.facts ? factsView(each) : firstCall(turns) ?? (answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
     more.length > 0 && quiet(`also ${more.join(', ')}`),
     less.length > 0 && quiet(`not ${less.join(', ')}`),
     grown.map(([, label, name, format, least]) => quiet(`${label} `, amountDelta(each.amounts[name], each.before[name], format, least))),
@@ -317,7 +318,7 @@ function comparedCase(each, others = 0) {
       'header',
       dot(each.status),
       make('a', { href: caseHash(each, null, { with: HAS_BASELINE ? 'base' : undefined }), 'data-case': each.index }, make('b', each.id)),
-      statePill(each.state, 'passed'),
+      statePill(shownState(each), 'passed'),
       toolPill(each),
       others > 0 && make(each.cluster === undefined ? 'span.pill.note' : 'a.pill.note', { href: each.cluster !== undefined && alikeHash(each) }, `${count(others + 1)} cases`),
       !turns.length && make('span.sub', each.question === each.id ? '' : each.question),
@@ -325,6 +326,7 @@ function comparedCase(each, others = 0) {
       make('span.end', comparedAmounts(each)),
     ),
     scoresOf(each),
+    each.facts && make('p.first-call', quiet('Changed fact '), factsView(each)),
     !same && make('p.first-call', firstCall(turns, HAS_BASELINE ? 'baseline' : 'expected')),
     views(shown),
     rest.length > 0 && laterView('details.answer', countOf(rest.length, 'more turn'), () => views(rest), isPrinted),

@@ -79,8 +79,8 @@ function matrixView(params) {
   );
 }
 
-function needsLook({ status, state }) {
-  return status === 'failed' || status === 'errored' || state === 'lost' || state === 'lower_score';
+function needsLook({ status, state, facts }) {
+  return status === 'failed' || status === 'errored' || state === 'lost' || state === 'lower_score' || facts;
 }
 
 function emptyView({ query }) {
@@ -334,8 +334,8 @@ function caseRow(each, columns, index) {
         make(
           'div.line',
           // The icon says what else newly fails or has an error.
-          HAS_BASELINE && !['new_failure', 'error'].includes(each.state) && statePill(each.state, each.status),
-          each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(each.state) ? pill('note', 'Answer changed') : null,
+          HAS_BASELINE && !['new_failure', 'error'].includes(each.state) && statePill(shownState(each), each.status),
+          each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(shownState(each)) ? pill('note', 'Answer changed') : null,
           toolPill(each),
           make('span.sub', each.question && each.question !== each.id ? each.question : each.checks[0].evaluator.config),
         ),

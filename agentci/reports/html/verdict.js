@@ -40,35 +40,20 @@ function metaParts() {
   const { repository, pull_request: pull, title, date, commit, url, branch } = DATA.run;
   const page = DATA.run.pull_request_url;
   const request = pull ? `#${pull} ${title ?? ''}` : '';
-  const { now, before } = DATA.recorded ?? {};
+  const { now, age = '' } = DATA.recorded ?? {};
   return [
     repository && make('b', repository),
     request ? (page ? outside(page, request) : make('span', request)) : null,
     !pull && branch && make('span', branch),
     commit && commitView(commit),
     DATA.baseline && !DATA.baseline.missing
-      ? make('span', 'baseline ', DATA.baseline.branch ? `${DATA.baseline.branch}@` : '', DATA.baseline.commit ? commitView(DATA.baseline.commit) : make('code', baselineName()), ageText(now - before))
+      ? make('span', 'baseline ', DATA.baseline.branch ? `${DATA.baseline.branch}@` : '', DATA.baseline.commit ? commitView(DATA.baseline.commit) : make('code', baselineName()), age)
       : null,
     now ? make('span', `recorded ${dateText(now)}`) : date ? make('span', dateText(date)) : null,
-    modelsText() && make('span', `agent ${modelsText()}`),
+    DATA.models && make('span', `agent ${DATA.models}`),
     DATA.verdict.spending && make('span', DATA.verdict.spending),
     url && outside(url, 'Workflow run'),
   ];
-}
-
-/** "model small \u2192 large", without the first if the baseline has the same. */
-function modelsText() {
-  const { models = [], models_before: before = [] } = DATA.metrics ?? {};
-  const names = [before, models].filter(({ length }) => length).map((each) => each.slice(0, 3).join(', '));
-  return names.length ? `model ${names.join(' \u2192 ')}` : '';
-}
-
-/** How much earlier the baseline was recorded, from a minute on. */
-function ageText(age) {
-  const minutes = Math.round(Math.abs(age) / 60_000);
-  if (!minutes) return '';
-  const [amount, unit] = minutes < 120 ? [minutes, 'min'] : minutes < 2880 ? [Math.round(minutes / 60), 'h'] : [Math.round(minutes / 1440), 'days'];
-  return `, ${count(amount)} ${unit} ${age > 0 ? 'older' : 'newer'}`;
 }
 
 /** A commit, with a link to its page where that of the run or the pull request is known. */
@@ -95,15 +80,9 @@ function baselineName() {
 function policyNote() {
   const { policy } = DATA;
   if (!policy?.changes?.length) return null;
-  const rows = policy.changes.slice(0, isNarrow.matches ? 1 : 2).map((cells, index) => {
-    const [last, before, subject] = [...cells].reverse();
-    // The last cell ends with it.
-    const effect = policy.effects[index];
-    const after = effect ? last.slice(0, -effect.length - 2) : last;
-    // Of a program, only that it differs is known.
-    const word = before ? 'Policy loosened' : `${after[0].toUpperCase()}${after.slice(1)}`;
-    return make('p.note', pill('errored', word), make('span', make('code', subject), before ? [' ', make('del', before), ' \u2192 ', make('ins', after)] : '', effect && `: ${effect}`));
-  });
+  const rows = policy.notes.slice(0, isNarrow.matches ? 1 : 2).map(([word, subject, before, after, effect]) =>
+    make('p.note', pill('errored', word), make('span', make('code', subject), before && [' ', make('del', before), ' \u2192 ', make('ins', after)], effect && `: ${effect}`)),
+  );
   const left = policy.changes.length + (policy.omitted ?? 0) - rows.length;
   return [...rows, left > 0 ? make('p.note', make('a', { href: '#/messages' }, `${count(left)} more`)) : null];
 }
@@ -156,7 +135,7 @@ function tilesView() {
     tile('ms', 'Latency of a case, p50', (each) => each.latency_ms?.p50, latency),
     tile('ms', 'Latency of a case, p95', (each) => each.latency_ms?.p95, { ...latency, noise: DATA.noise[1] }),
     tile('tokens', 'Input + output tokens', (each) => each.tokens && each.tokens.input + each.tokens.output, { format: count, least: 1 }),
-    tile('usd', run.priced_cases ? prose('Agent cost (from `prices`)') : 'Agent cost', (each) => each.cost_usd, { format: dollars, least: 0.00005 }, metrics.models_before?.length > 0 && make('div', modelsText())),
+    tile('usd', run.priced_cases ? prose('Agent cost (from `prices`)') : 'Agent cost', (each) => each.cost_usd, { format: dollars, least: 0.00005 }, metrics.models_before?.length > 0 && make('div', DATA.models)),
   );
 }
 

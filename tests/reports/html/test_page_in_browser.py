@@ -2188,6 +2188,47 @@ class TestOtherViews:
         assert page.texts(".members") == []
         assert page.texts(".beside header b:first-child") == ["c0", "c1", "c2", "c3"]
 
+    def test_changed_fact_of_passing_cases_is_shown_apart_from_other_words(
+        self, show: Show
+    ) -> None:
+        chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
+        good = "The warranty lasts {}, until March {}. Wear is {} covered."
+        for number, words in enumerate(
+            (
+                ("24 months", 2028, "rarely"),
+                ("12 months", 2027, "seldom"),
+                ("24 months", 2028, "not"),
+            )
+        ):
+            run, old = (
+                chunks.append(encode_content(make_run(good.format(*each), "Rome")))
+                for each in (words, ("24 months", 2028, "seldom"))
+            )
+            result = make_result("passed", 0.8, case=f"c{number}", evaluator="tone")
+            case = replace(result.case, content=run)
+            results.append(replace(result, id=f"{number:016x}", case=case))
+            before[results[-1].id] = BaselineCheck(status="passed", score=1.0, content=old)
+        lower = tuple(make_change(f"c{number}", 1.0, 0.8, "passed") for number in range(2))
+        trend = make_trend(evaluator="tone", newly_failing=(), lower_score=lower)
+        report = replace(
+            compared(make_report(results), trend),
+            contents=StoredContents(chunks=chunks, redact=lambda content: content),
+            baseline=before,
+        )
+        page = show(limit_contents(report, "full"))
+        lines = [" ".join(each.split()) for each in page.texts(".rest a")]
+        assert lines == [
+            "Changed fact c1 and 1 more baseline 24 months, 2028 \u2192 this run 12 months, 2027",
+            "Lower score c0 and 1 more tone requires score >= 0.7 1 \u2192 0.8",
+        ]
+        page.run("document.querySelector('.rest a').click()")
+        page.wait("location.hash === '#/compare?f=facts'")
+        assert page.texts(".beside .pill") == ["Changed fact", "2 cases"]
+        assert page.texts(".members a") == ["c2"]
+        page.run("location.hash = '#/compare'")
+        page.wait("document.querySelectorAll('.beside').length === 2")
+        assert page.texts(".beside .pill") == ["Changed fact", "2 cases", "Lower score"]
+
     def test_groups_by_cause_are_only_those_of_several_cases(self, show: Show) -> None:
         page = show(self._refunds((1, 12, 1)), "#/compare")
         assert page.texts(".hint") == [

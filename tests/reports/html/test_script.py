@@ -369,6 +369,27 @@ def test_cases_with_a_lower_score_also_passed_in_both() -> None:
         assert _evaluate(found, given) == ids
 
 
+def test_passing_case_with_another_fact_is_worse_and_comes_after_failures() -> None:
+    given: dict[str, Any] = {
+        "fell": {"state": "lower_score"},
+        "other": {"state": "same", "facts": ["24", "12"]},
+        "known": {"state": "still_failing", "facts": ["8", "9"]},
+        "new": {"state": "new_failure", "facts": ["8", "9"]},
+    }
+    cases = [
+        {"id": name, "checks": [_check("passed", 1.0)], **each} for name, each in given.items()
+    ]
+    found = "selectCases(joinCases(given.data).cases, given.wanted).map(({name}) => name)"
+    for name, ids in (
+        ("worse", ["new", "other", "known", "fell"]),
+        ("facts", ["new", "other", "known"]),
+        ("same", ["other", "fell"]),
+        ("still", ["known"]),
+    ):
+        wanted = {"data": {**DATA, "cases": cases}, "wanted": {**ALL, "filter": name}}
+        assert _evaluate(found, wanted) == ids
+
+
 def test_case_of_one_evaluator_has_the_class_of_its_checks() -> None:
     case = {
         "id": "kettle",
@@ -399,7 +420,11 @@ def test_check_of_a_case_that_the_baseline_lacks_is_new(status: str, state: str)
 
 def test_classes_have_the_words_of_all_reports() -> None:
     labels = _evaluate("Object.entries(CLASSES).map(([state, [, label]]) => [state, label])")
-    words = {state: label.lower() for state, label in labels if state != "lower_score"}
+    words = {
+        state: label.lower()
+        for state, label in labels
+        if state not in ("changed_fact", "lower_score")
+    }
     assert words == {
         state: each.words for state, each in CASE_CLASSES.items() if state != "removed"
     }
