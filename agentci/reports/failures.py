@@ -1,5 +1,6 @@
 """Causes of the failures of a run, for the comment, the summary and the terminal."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -268,7 +269,7 @@ def _describe_fact(
     rank = rank_seriousness(check.result)
     if difference is None or rank == LIMIT:
         return ShortFact(reason)
-    if rank == FORBIDDEN and f"`{difference.fact.tool}`" not in reason:
+    if rank == FORBIDDEN and not re.search(rf"`{re.escape(difference.fact.tool)}[`(]", reason):
         return ShortFact(reason)
     answer = difference.answer_fact
     if calls or difference.missing_turns or answer is None or not says_why:

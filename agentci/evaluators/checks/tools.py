@@ -20,9 +20,10 @@ from agentci.evaluators.trajectory.match import (
     find_forbidden,
     list_rule_patterns,
 )
+from agentci.evaluators.trajectory.matchers import format_value, pair_arguments, read_arguments
 from agentci.model.case import Case
 from agentci.model.requests import POSSIBLE_ERRORS
-from agentci.model.trace import ToolCall, ToolResponse, Turn
+from agentci.model.trace import ToolCall, ToolResponse, Trace, Turn
 from agentci.model.values import Json, replace
 from agentci.recordings.tool_errors import (
     format_error,
@@ -33,6 +34,7 @@ from agentci.recordings.tool_errors import (
 
 MAX_NAMES: Final = 10
 MAX_ARGS: Final = 80
+MAX_CALL: Final = 300
 ALL_CALLS: Final = "*"
 RECORD_STATUS: Final = (
     "send `is_error` with each tool result (Anthropic's API), or record the spans of the tools"
@@ -97,6 +99,15 @@ def make_recorded_calls(turns: Sequence[Turn]) -> tuple[RecordedCall, ...]:
         for number, turn in enumerate(turns)
         for call in turn.tool_calls
     )
+
+
+def format_call(call: RecordedCall) -> str:
+    """Format ``find_order(order_id="4711")``."""
+    args = read_arguments(call.args)
+    if args is None:
+        return call.name
+    written = (f"{key}={format_value(value)}" for key, value in args.items())
+    return truncate.short(f"{call.name}({', '.join(written)})", MAX_CALL)
 
 
 class ToolCallLimits(Struct, frozen=True, kw_only=True):
@@ -322,6 +333,7 @@ class ForbiddenTools(Struct, frozen=True, kw_only=True):
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
         calls = make_recorded_calls(list_turns(case.trace))
+        titles = _list_titles(case.trace)
         comparer = CallComparer(calls)
         # A rule that needs something that was not recorded may be broken, too: the others first.
         missing: UnrecordedCallError | None = None
@@ -333,15 +345,44 @@ class ForbiddenTools(Struct, frozen=True, kw_only=True):
             except UnrecordedCallError as error:
                 missing = missing or error
                 continue
-            for call, broken in zip(calls, find_forbidden((rule,), comparer), strict=True):
+            found = find_forbidden((rule,), comparer)
+            for title, call, broken in zip(titles, calls, found, strict=True):
                 if broken:
                     called.append(call.name)
-                    misses.append(f"`{call.name}` was called{_describe_condition(rule)}")
+                    misses.append(f"{title}{_describe_forbidden(rule, call)}")
         if not misses:
             check_tools_recorded(case)
         if not misses and missing is not None:
             raise missing
         return _make_forbidden_finding(misses, called)
+
+
+def _list_titles(trace: Trace) -> list[str]:
+    """List the titles of the turns of all calls: none in a single turn and in sub-agents."""
+    has_turns = len(trace.turns) > 1
+    return [
+        f"turn {number}: " if has_turns and number <= len(trace.turns) else ""
+        for number, turn in enumerate(list_turns(trace), start=1)
+        for _ in turn.tool_calls
+    ]
+
+
+def _describe_forbidden(rule: ForbiddenCall, call: RecordedCall) -> str:
+    """Describe a call with the arguments that a rule compares, and what it forbids of them."""
+    rules, args = rule.pattern.find_rules(call.name), read_arguments(call.args)
+    if rules is None or args is None:
+        return f"`{call.name}` was called{_describe_condition(rule)}"
+    compared = pair_arguments(rules, args)
+    names = {name for name, _, _ in compared}
+    shown = args if rules.whole else {name: args[name] for name in args if name in names}
+    forbidden = [
+        f"{name} {'match' if rules.whole else 'matches'} {matcher.text}"
+        for name, matcher, _ in compared
+        if matcher is not None and not matcher.is_plain
+    ]
+    text = format_call(replace(call, args=shown))
+    reasons = f": {', '.join(forbidden)}" if forbidden else ""
+    return f"`{text}` is forbidden{_describe_condition(rule)}{reasons}"
 
 
 def _make_forbidden_finding(misses: Iterable[str], called: Iterable[str]) -> CheckFinding:
@@ -366,12 +407,14 @@ class AllowedTools(Struct, frozen=True, kw_only=True):
 
     def evaluate(self, case: Case) -> CheckFinding:
         """See ``CheckRule``."""
-        calls = list_tool_calls(case.trace)
-        others = [each.name for each in calls if not matches_any(self.tools, each.name)]
+        named = zip(_list_titles(case.trace), list_tool_calls(case.trace), strict=True)
+        others = [
+            (title, call.name) for title, call in named if not matches_any(self.tools, call.name)
+        ]
         if not others:
             check_tools_recorded(case)
-        misses = (f"`{name}` was called and is not allowed" for name in others)
-        return _make_forbidden_finding(misses, others)
+        misses = (f"{title}`{name}` was called and is not allowed" for title, name in others)
+        return _make_forbidden_finding(misses, (name for _, name in others))
 
 
 def _list_names(names: Sequence[str]) -> str:

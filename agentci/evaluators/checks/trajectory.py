@@ -18,7 +18,9 @@ from agentci._util.text.format import format_count, format_number
 from agentci.errors import EvaluatorError
 from agentci.evaluators.checks.check import CheckFinding
 from agentci.evaluators.checks.tools import (
+    MAX_CALL,
     RECORD_STATUS,
+    format_call,
     list_forbidden_calls,
     list_forbidden_tools,
     make_recorded_calls,
@@ -42,7 +44,6 @@ from agentci.evaluators.trajectory.matchers import (
     Absent,
     WrongArgument,
     format_value,
-    read_arguments,
 )
 from agentci.model.case import Case
 from agentci.model.trace import Turn
@@ -59,7 +60,6 @@ MARK_NAMES: Final[dict[RowMark, str]] = {
     "!": "forbidden",
     ".": "allowed",
 }
-MAX_CALL: Final = 300
 
 
 class AlignedRow(Struct, frozen=True, kw_only=True):
@@ -219,15 +219,6 @@ def _explain(wrong: WrongArgument) -> str:
     if wrong.matcher is None:
         return f"{wrong.name} is not expected"
     return "" if wrong.matcher.is_plain else f"expected {wrong.matcher.text}"
-
-
-def format_call(call: RecordedCall) -> str:
-    """Format ``find_order(order_id="4711")``."""
-    args = read_arguments(call.args)
-    if args is None:
-        return call.name
-    written = (f"{key}={format_value(value)}" for key, value in args.items())
-    return truncate.short(f"{call.name}({', '.join(written)})", MAX_CALL)
 
 
 def _format_changed(call: RecordedCall, wrong: Sequence[WrongArgument]) -> str:

@@ -84,8 +84,14 @@ class Matcher(Struct, frozen=True, kw_only=True):
         """The value or the matcher on one line."""
         if self.is_plain or not isinstance(self.written, Mapping):
             return format_value(self.written)
-        parts = (f"{key} {format_value(value)}" for key, value in self.written.items())
-        return truncate.short(" ".join(parts), MAX_SHOWN)
+        return truncate.short(_format_matcher(self.written), MAX_SHOWN)
+
+
+def _format_matcher(written: Json) -> str:
+    """Format ``$not $regex "^1"``, without braces around matchers."""
+    if not isinstance(written, Mapping) or not any(key.startswith(PREFIX) for key in written):
+        return json_text.dumps_readable(written)
+    return " ".join(f"{key} {_format_matcher(value)}" for key, value in written.items())
 
 
 def format_value(value: Found) -> str:
@@ -478,12 +484,7 @@ class ArgumentComparison(Struct, frozen=True, kw_only=True):
 
 def compare_arguments(rules: ArgumentRules, found: JsonObject) -> ArgumentComparison:
     """Compare the arguments of a call."""
-    if rules.whole is not None:
-        left = {key: value for key, value in found.items() if not matches_any(rules.ignore, key)}
-        fits = rules.whole.accepts(left)
-        wrong = () if fits else (_make_wrong(WHOLE, rules.whole, left),)
-        return ArgumentComparison(compared=1, wrong=wrong)
-    compared = list(_pair_arguments(rules, found))
+    compared = pair_arguments(rules, found)
     return ArgumentComparison(
         compared=len(compared),
         wrong=tuple(
@@ -499,10 +500,19 @@ def _fits(rules: ArgumentRules, matcher: Matcher, value: Found) -> bool:
     return may_be_missing or matcher.accepts(value)
 
 
-def _pair_arguments(
+def pair_arguments(
+    rules: ArgumentRules, found: JsonObject
+) -> list[tuple[str, Matcher | None, Found]]:
+    """List each argument that is compared; without a matcher those that are not expected."""
+    if rules.whole is not None:
+        left = {key: value for key, value in found.items() if not matches_any(rules.ignore, key)}
+        return [(WHOLE, rules.whole, left)]
+    return list(_pair_named(rules, found))
+
+
+def _pair_named(
     rules: ArgumentRules, found: JsonObject
 ) -> Iterator[tuple[str, Matcher | None, Found]]:
-    """Yield each argument that is compared; without a matcher those that are not expected."""
     for name, matcher in rules.named.items():
         if _is_compared(rules, name):
             yield name, matcher, found.get(name, rules.defaults.get(name, ABSENT))

@@ -171,11 +171,11 @@ function spanRow({ now, then, tokens, before_tokens: old, first_token_ms: first,
     make('span.track', { 'aria-hidden': 'true', title: times.filter(Boolean).join('; ') }, bar(now, `${span.kind}${error ? ' error' : ''}`, first && make('u', { style: { width: `${(100 * first) / now[1]}%` } }), error && '\u2715'), bar(then, 'ghost')),
     make(
       'span.amounts',
-      make('span', tokens && [count(sum(tokens)), unseen(' tokens'), ' ', delta(sum(tokens) - sum(old ?? tokens), { format: count, good: 0, least: 1 })]),
+      make('span', tokens && [count(sum(tokens)), unseen(' tokens'), ' ', amountDelta(sum(tokens), sum(old), count, 1)]),
       ' ',
       make('span', milliseconds((now ?? then)[1])),
       ' ',
-      make('span', isGone ? quiet('baseline only') : isNew ? quiet('this run only') : [now && then && amountDelta(now[1], then[1]), slower && quiet(` of ${milliseconds(slower)}`)]),
+      make('span', isGone ? quiet('baseline only') : isNew ? quiet('this run only') : [now && then && amountDelta(now[1], then[1]), slower && now[1] - then?.[1] <= slower && quiet(` of ${milliseconds(slower)}`)]),
     ),
   ];
   const [input, output] = parts.map((some) => some.filter(isKnown));

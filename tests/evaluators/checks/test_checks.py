@@ -509,6 +509,46 @@ def test_a_miss_is_named(evaluator: CheckEvaluator, expected: bool | None, case:
         assert found.score < 1
 
 
+@pytest.mark.parametrize(
+    ("rule", "misses"),
+    [
+        ("pay", ["turn 2: `pay` was called"]),
+        (
+            {"pay": {"amount": {"$not": {"$regex": "^(5|6)$"}}}},
+            ['turn 2: `pay(amount="7")` is forbidden: amount matches $not $regex "^(5|6)$"'],
+        ),
+        ({"pay": {"amount": "7"}}, ['turn 2: `pay(amount="7")` is forbidden']),
+        (
+            {"tool": "pay", "args": {"amount": "7"}, "args_match": "superset", "before": "ask"},
+            ['turn 2: `pay(amount="7")` is forbidden without an earlier `ask`'],
+        ),
+        (
+            {"pay": {"$exact": {"amount": "7"}}},
+            [
+                (
+                    'turn 2: `pay(amount="7")` is forbidden: '
+                    'the arguments match $exact {"amount": "7"}'
+                )
+            ],
+        ),
+    ],
+)
+def test_forbidden_call_is_described_with_what_the_rule_compares(
+    rule: Json, misses: list[str]
+) -> None:
+    calls = (call("pay", {"to": "b", "amount": "5"}), call("pay", {"amount": "7"}))
+    evaluator = build("forbidden_tools", [rule])
+    case = make_case(turn("a", *(calls[:1] if rule != "pay" else ())), turn("b", calls[1]))
+    assert list(judge(evaluator, case).misses) == misses
+
+
+def test_calls_of_sub_agents_and_of_a_single_turn_are_forbidden_without_a_turn() -> None:
+    inner = (SubagentRun(turns=(turn("", call("a")),)),)
+    evaluator = build("forbidden_tools", ["a"])
+    for case in (make_case(turn(), turn(), subagents=inner), make_case(turn("", call("a")))):
+        assert list(judge(evaluator, case).misses) == ["`a` was called"]
+
+
 @pytest.mark.parametrize("name", ["forbidden_tools", "allowed_tools", "trajectory"])
 def test_forbidden_call_is_known_to_reports(name: str) -> None:
     given: dict[str, Any] = {"forbidden_tools": ["a"], "allowed_tools": ["b"]}

@@ -279,7 +279,7 @@ def slower_steps_report() -> Report:
     return _compare_runs("by_air", result, now, replace(now, spans=spans), make_trend())
 
 
-def slow_tool_report() -> Report:
+def slow_tool_report(chat_before: float = 450) -> Report:
     """A case that took 3 s longer than in the baseline, 2.9 s of them in a tool that failed."""
 
     def run(chat_ms: float, tool_ms: float, tokens: int, **tool: Any) -> RunContent:
@@ -296,8 +296,19 @@ def slow_tool_report() -> Report:
         return replace(whole, spans=spans)
 
     result = make_result("passed", 1.0, case="by_air")
-    now, before = run(500, 3000, 1200, error=True), run(450, 100, 1100)
+    now, before = run(500, 3000, 1200, error=True), run(chat_before, 100, 1100)
     return _compare_runs("by_air", result, now, before, make_trend())
+
+
+def forbidden_call_report() -> Report:
+    """A case that calls a tool twice as in the baseline, the second time in a forbidden way."""
+    run = make_run("There is no flight to Rome.", "Rome")
+    first = run.turns[0]
+    other = replace(first.calls[0], arguments={"to": "Paris", "seats": 2})
+    run = replace(run, turns=(replace(first, calls=(first.calls[0], other), expected_calls=()),))
+    misses = ['turn 1: `find_flight(to="Paris")` is forbidden']
+    result = make_result("failed", 0.0, case="by_air", evaluator="forbidden_tools", misses=misses)
+    return _compare_runs("by_air", result, run, run, make_trend())
 
 
 def removed_step_report() -> Report:

@@ -39,6 +39,7 @@ from tests.reports.html.pages import (
     compared,
     conversation_report,
     failing_tool_report,
+    forbidden_call_report,
     full_report,
     hostile_report,
     long_conversation_report,
@@ -1411,6 +1412,16 @@ class TestCase:
             ".map((bar) => bar.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom]))"
         )
         assert all(now[1] <= then[0] for now, then in tops)
+
+    def test_part_that_is_larger_than_the_whole_is_not_a_share_of_it(self, show: Show) -> None:
+        page = show(slow_tool_report(chat_before=700), "#/case/by_air")
+        [row] = page.texts(".slowest")
+        assert " ".join(row.split()) == "track failed ✕ 3.0 s up ▲ 2.9 s"
+
+    def test_forbidden_call_is_marked_by_its_arguments(self, show: Show) -> None:
+        page = show(forbidden_call_report(), "#/case/by_air?with=base")
+        marked = page.texts(".call:has(.misses) > div > code")
+        assert marked == ['find_flight(to: "Paris", seats: 2)']
 
     def test_step_that_made_the_run_slower_is_marked_and_named(self, show: Show) -> None:
         page = show(slow_tool_report(), "#/case/by_air")
