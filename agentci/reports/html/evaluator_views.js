@@ -193,7 +193,14 @@ function casesView() {
   };
   fill(isPrinted ? MAX_PRINTED : (shownAmount.get(key) ?? MAX_CHANGED));
   // The next ones follow before the reader is at the end.
-  new IntersectionObserver(([{ isIntersecting }]) => isIntersecting && !isPrinted && fill(MAX_CHANGED), { rootMargin: '800px' }).observe(more);
+  const watched = new IntersectionObserver((entries) => {
+    if (isPrinted || !entries.at(-1).isIntersecting) return;
+    fill(MAX_CHANGED);
+    // Who jumps to the end is there again at once.
+    watched.unobserve(more);
+    watched.observe(more);
+  }, { rootMargin: '800px' });
+  watched.observe(more);
   return [
     make('section.card', { 'aria-labelledby': 'cases' }, make('h2.unseen', { id: 'cases' }, 'Cases'), controlsView(selection, '/compare', HAS_BASELINE ? COMPARED_FILTERS : MATRIX_FILTERS)),
     make('p.hint', { role: 'status' }, countOf(shownCases.length, 'case'), joined.length > 0 && [joined.length < found.length && `, ${count(joined.flat().length)} of them`, ` in ${countOf(joined.length, 'group')} by cause, the most serious first`]),

@@ -2116,8 +2116,11 @@ class TestOtherViews:
         report = long_report(2000)
         page = show(report, "#/compare?f=all&sort=name")
         assert len(page.texts(".beside")) == 50
-        page.run("scrollTo(0, document.body.scrollHeight)")
-        page.wait("document.querySelectorAll('.beside').length > 50")
+        page.run(
+            "(function jump() { scrollTo(0, document.body.scrollHeight);"
+            " requestAnimationFrame(jump); })()"
+        )
+        page.wait("document.querySelectorAll('.beside').length >= 250")
 
     def _refunds(self, amounts: Sequence[int]) -> Report:
         """Cases that fail for as many causes as there are amounts of cases."""
