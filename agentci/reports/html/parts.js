@@ -111,8 +111,6 @@ const MAX_TEXT = 1500;
 const MAX_LISTED_TEXT = 600;
 // Of a text with few differences: its equal parts are folded one by one.
 const MAX_COMPARED_TEXT = 6000;
-// Equal parts of shorter answers are shown.
-const MIN_FOLDED_TEXT = 400;
 
 /** Long text, folded with its length on a button. */
 function folded(nodes, length, most = here.view === 'compare' ? MAX_LISTED_TEXT : MAX_TEXT) {
@@ -137,8 +135,7 @@ function laterView(kind, label, makeContent, isOpen = false) {
 
 /** What one side of a difference has, with equal text that is far from any difference folded. */
 function comparedText(pieces, side) {
-  const isShort = pieces.reduce((sum, [, text]) => sum + text.length, 0) < MIN_FOLDED_TEXT;
-  const shown = (isShort ? pieces : foldEqual(pieces)).filter(([kind]) => kind === '=' || kind === '~' || kind === side);
+  const shown = foldEqual(pieces).filter(([kind]) => kind === '=' || kind === '~' || kind === side);
   const length = shown.reduce((sum, [kind, text]) => sum + (kind === '~' ? 0 : text.length), 0);
   const equal = shown.reduce((sum, [kind, text]) => sum + (kind === '=' ? text.length : 0), 0);
   return folded(markedText(shown, side), length, 2 * equal > length ? MAX_COMPARED_TEXT : undefined);

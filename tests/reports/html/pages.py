@@ -300,15 +300,6 @@ def slow_tool_report(chat_before: float = 450) -> Report:
     return _compare_runs("by_air", result, now, before, make_trend())
 
 
-def short_answer_report() -> Report:
-    """A case with an answer of four lines, of which one number is not that of the baseline."""
-    lines = ("You can return", "The order left our warehouse in Hamburg this morning, by van.") * 2
-    text = "\n".join(lines)
-    good, bad = (make_run(f"{text}\nIt costs {cost} EUR.\n{text}", "Rome") for cost in (5, 7))
-    result = make_result("failed", 0.0, case="by_air", misses=["turn 1: the wrong number"])
-    return _compare_runs("by_air", result, bad, good, make_trend())
-
-
 def forbidden_call_report() -> Report:
     """A case that calls a tool twice as in the baseline, the second time in a forbidden way."""
     run = make_run("There is no flight to Rome.", "Rome")

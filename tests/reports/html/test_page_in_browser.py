@@ -56,7 +56,6 @@ from tests.reports.html.pages import (
     removed_report,
     removed_step_report,
     retried_call_report,
-    short_answer_report,
     slow_tool_report,
     slower_steps_report,
     still_failing_report,
@@ -1850,11 +1849,6 @@ class TestCase:
         assert page.texts(".call")[0].startswith("find_parcel(to: ")
         assert page.texts(".call del, .call ins") == ['"20095"', '"20097"', '"20095"']
         assert len(page.texts(".call")) == 9
-
-    def test_short_answer_is_not_folded(self, show: Show) -> None:
-        page = show(short_answer_report(), "#/case/by_air?with=base")
-        assert page.texts(".pane del, .pane ins") == ["5", "7"]
-        assert page.texts(".pane .equal") == []
 
     def test_every_difference_of_a_long_answer_is_in_view(self, show: Show) -> None:
         page = show(long_conversation_report(), "#/case/parcel?with=base")
