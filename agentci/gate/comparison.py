@@ -194,11 +194,11 @@ def select_known(before: Sequence[CheckResult], after: Sequence[CheckResult]) ->
 
 
 def describe_outcome(comparison: EvaluatorComparison) -> str:
-    """Describe the outcome with its reason: "regressed: mean score 1 → 0.5 (40 cases, ...)"."""
-    if comparison.outcome == "pass":
-        return f"{label_outcome(comparison)}: {comparison.reason}"
-    if count_only_removed(comparison):
-        return f"has no drop in common cases: {comparison.reason}"
+    """Describe an outcome that is not a pass: "regressed: mean score 1 → 0.5 (40 cases, ...)"."""
+    if has_only_removed(comparison):
+        failing = len(comparison.newly_failing)
+        count = [format_count(failing, "newly failing check")] if failing else []
+        return f"has {' and '.join([*count, label_outcome(comparison)])}: {comparison.reason}"
     return f"{_OUTCOME_VERBS[comparison.outcome]}: {comparison.reason}"
 
 
@@ -264,28 +264,36 @@ def label_outcome(comparison: EvaluatorComparison) -> str:
     classes = comparison.classes
     if classes.total and classes.total in (classes.added, classes.removed):
         return REMOVED if classes.removed else NEW
-    before, after = comparison.before or 0.0, comparison.after or 0.0
-    is_same = abs(after - before) <= SCORE_SUM_TOLERANCE and not comparison.worse
-    removed = count_only_removed(comparison)
-    is_undecided = is_same and comparison.outcome == "insufficient-data"
-    if comparison.outcome != "pass" and not (is_undecided or removed):
+    change = (comparison.after or 0.0) - (comparison.before or 0.0)
+    is_same = abs(change) <= SCORE_SUM_TOLERANCE
+    is_undecided = is_same and not comparison.worse and comparison.outcome == "insufficient-data"
+    if comparison.outcome != "pass" and not (is_undecided or has_only_removed(comparison)):
         return _OUTCOME_LABELS[comparison.outcome]
-    if is_same or comparison.after is None:
-        return UNCHANGED if comparison.after is not None else NOT_EVALUATED
-    if abs(after - before) <= SCORE_SUM_TOLERANCE:
-        return "no drop in common cases" if removed else "no drop"
-    return "improved" if after > before else "allowed drop"
+    if comparison.after is None:
+        return NOT_EVALUATED
+    return _label_same_mean(comparison) if is_same else _label_other_mean(comparison, change)
 
 
-def count_only_removed(comparison: EvaluatorComparison) -> int:
-    """Count the removed checks that passed, if only they keep an evaluator from being compared.
+def _label_same_mean(comparison: EvaluatorComparison) -> str:
+    if has_only_removed(comparison) and not comparison.newly_failing:
+        return "no drop in common cases"
+    return "the same mean score" if comparison.worse else UNCHANGED
 
-    The other checks are in both runs, and their mean score did not drop.
+
+def _label_other_mean(comparison: EvaluatorComparison, change: float) -> str:
+    if change < 0:
+        return f"a drop within max_regression {comparison.max_regression or 0:g}"
+    return "a higher mean score" if comparison.newly_failing else "improved"
+
+
+def has_only_removed(comparison: EvaluatorComparison) -> bool:
+    """Whether only removed checks keep an evaluator from being compared.
+
+    The mean score of the other checks did not drop by more than is allowed.
     """
-    is_compared = comparison.pairs and not comparison.classes.changed
-    if comparison.outcome != "non-comparable" or not is_compared or comparison.after is None:
-        return 0
-    return sum(_count_missing(comparison).values())
+    classes = comparison.classes
+    is_compared = comparison.pairs > 0 and classes.changed == 0 and comparison.after is not None
+    return comparison.outcome == "non-comparable" and is_compared and classes.removed > 0
 
 
 def find_lost_status(compared: EvaluatorComparison) -> str:

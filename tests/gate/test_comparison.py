@@ -11,6 +11,7 @@ from agentci.gate.comparison import (
     describe_outcome,
     find_lost_status,
     find_regression_reasons,
+    label_outcome,
     list_worse,
 )
 from agentci.gate.rules import GateReason
@@ -217,15 +218,45 @@ def test_drop_by_lost_checks_only_names_no_cases_needed() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "label"),
     [
-        ([1] * 5, [1] * 5, "unchanged: mean score 1 → 1 (5 cases, max_regression 0.1)"),
-        ([0] * 5, [1] * 5, "improved: mean score 0 → 1 (5 cases, max_regression 0.1)"),
-        ([1] * 5, [0.95] * 5, "allowed drop: mean score 1 → 0.95 (5 cases, max_regression 0.1)"),
+        ([1] * 5, [1] * 5, "unchanged"),
+        ([0] * 5, [1] * 5, "improved"),
+        ([1] * 5, [0.95] * 5, "a drop within max_regression 0.1"),
+        ([1] * 19 + [0], [1] * 18 + [0, 1], "the same mean score"),
+        ([1] * 18 + [0, 0], [1] * 17 + [0, 1, 1], "a higher mean score"),
+    ],
+)
+def test_label_names_a_drop_and_new_failures(
+    before: list[float], after: list[float], label: str
+) -> None:
+    thresholds = RegressionThresholds(max_drop=0.1)
+    assert label_outcome(trend(results(*before), results(*after), thresholds)) == label
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "label"),
+    [
         (
             [1] * 20,
             [0] * 20,
             "regressed: mean score 1 → 0 (20 cases, max_regression 0.1, p < 0.001)",
         ),
         ([1] * 3, [1] * 3, "has too few cases: 3 cases in both runs; at least 5 are needed"),
+        (
+            [1] * 21,
+            [1] * 20,
+            (
+                "has no drop in common cases: mean score 1 → 1 (20 cases, max_regression 0.1), "
+                "but 1 check that passed was removed"
+            ),
+        ),
+        (
+            [1] * 21,
+            [1] * 19 + [0],
+            (
+                "has 1 newly failing check and a drop within max_regression 0.1: mean score "
+                "1 → 0.95 (20 cases, max_regression 0.1), but 1 check that passed was removed"
+            ),
+        ),
     ],
 )
 def test_outcome_is_described_with_its_scores(
