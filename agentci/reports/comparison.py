@@ -11,6 +11,7 @@ from agentci._util.text.format import (
     format_count,
     format_score,
     format_score_pair,
+    format_score_triple,
     format_signed,
 )
 from agentci.gate.comparison import (
@@ -78,7 +79,7 @@ def _format_cells(
     return (
         name if compared.required else f"{name}{ADVISORY}",
         f"{compared.in_both:,}",
-        _format_score(compared.both_before),
+        _format_before(compared),
         format_change(compared) or "-",
         label_shown(compared),
         format_groups(compared) or "none",
@@ -158,10 +159,9 @@ def format_score_change(score: float | None, compared: EvaluatorComparison | Non
         lost = "" if compared is None else find_lost_status(compared)
         return lost or ("" if score is None else format_score(score))
     after = format_change(compared)
-    old, new = compared.both_before, compared.both_after or 0.0
-    if abs(new - old) < MIN_CHANGE:
+    if " " not in after:
         return after
-    return f"{format_score_pair(old, new)}{after[after.index(' ') :]}"
+    return f"{_format_before(compared)} \N{RIGHTWARDS ARROW} {after}"
 
 
 def format_change(compared: EvaluatorComparison) -> str:
@@ -173,14 +173,35 @@ def format_change(compared: EvaluatorComparison) -> str:
     if compared.both_before is None or compared.both_after is None:
         return find_lost_status(compared)
     change = compared.both_after - compared.both_before
-    shown = format_score(compared.both_after)
     if abs(change) < MIN_CHANGE:
-        return shown
+        return format_score(compared.both_after)
+    _, shown, difference = format_score_triple(compared.both_before, compared.both_after)
     low, high = compared.change_low, compared.change_high
     interval = ""
     if compared.pairs == compared.in_both and low is not None and high is not None:
         interval = f", {format_signed(low)} to {format_signed(high)}"
-    return f"{shown} ({format_signed(change)}{interval})"
+    return f"{shown} ({difference}{interval})"
+
+
+def format_means(before: float | None, compared: EvaluatorComparison) -> str:
+    """Format ``0.996 \u2192 0.902``, the mean scores of the checks of both runs; "" without them.
+
+    An evaluator that evaluates nothing any more has no score now: ``1 \u2192 skipped``.
+    """
+    if before is None:
+        return ""
+    if compared.both_after is not None:
+        return format_score_pair(before, compared.both_after)
+    lost = find_lost_status(compared)
+    return lost and f"{format_score(before)} \N{RIGHTWARDS ARROW} {lost}"
+
+
+def _format_before(compared: EvaluatorComparison) -> str:
+    """Format the mean score in the baseline, with the decimals of ``format_change``."""
+    old, new = compared.both_before, compared.both_after
+    if old is None or new is None or abs(new - old) < MIN_CHANGE:
+        return "-" if old is None else format_score(old)
+    return format_score_triple(old, new)[0]
 
 
 def format_outcome(compared: EvaluatorComparison) -> str:
@@ -462,7 +483,3 @@ def format_note(change: CheckChange) -> str:
     if change.fails_before:
         return "the baseline also fails with the current evaluators"
     return "its evaluator or eval case changed" if change.check_class == "changed" else ""
-
-
-def _format_score(score: float | None) -> str:
-    return "-" if score is None else format_score(score)

@@ -46,6 +46,15 @@ def format_score(score: float, threshold: float | None = None) -> str:
 
 def format_score_pair(before: float, after: float) -> str:
     """Format ``0.91 → 0.58``; different scores look different."""
+    old, new, _ = format_score_triple(before, after)
+    return f"{old} → {new}"
+
+
+def format_score_triple(before: float, after: float) -> tuple[str, str, str]:
+    """Format ``0.996``, ``0.902``, ``\u22120.094``: two scores, and what the shown ones differ by.
+
+    All have the same number of decimals; different scores look different.
+    """
 
     def is_enough(digits: int) -> bool:
         shown = [format_number(each, digits) for each in (before, after)]
@@ -53,7 +62,8 @@ def format_score_pair(before: float, after: float) -> str:
         return faithful and (shown[0] != shown[1] or before == after)
 
     digits = _find_fewest_digits(2, is_enough)
-    return f"{format_number(before, digits)} → {format_number(after, digits)}"
+    old, new = format_number(before, digits), format_number(after, digits)
+    return old, new, format_signed(float(new) - float(old), digits)
 
 
 def _is_faithful(score: float, threshold: float | None, digits: int) -> bool:

@@ -552,9 +552,10 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
     is_tested = compared.pairs == compared.in_both
     p_value = None if compared.p_value is None else format_p_value(compared.p_value)
     reason = _shorten_outcome(compared)
+    before = compared.before if is_gone else compared.both_before
     return {
-        "before": compared.before if is_gone else compared.both_before,
-        "after": compared.both_after,
+        "before": before,
+        "means": baseline_text.format_means(before, compared),
         "low": compared.change_low if is_tested else None,
         "high": compared.change_high if is_tested else None,
         "checks": compared.classes.total,

@@ -53,13 +53,13 @@ function evaluatorsView() {
 /** How many of the checks that both runs evaluated passed in each, and their mean scores. */
 function baselineCell({ baseline, both: [old, now, all] }) {
   if (!baseline || !all) return '\u2013';
-  const { before, after } = baseline;
-  return [`${count(old)} \u2192 ${count(now)} of ${count(all)}`, make('div.quiet', `mean score ${scorePair(before, after)} `, delta(after - before, { good: goodOf(baseline) }))];
+  return [`${count(old)} \u2192 ${count(now)} of ${count(all)}`, make('div.quiet', `mean score ${baseline.means} `, meanDelta(baseline))];
 }
 
-/** A change has a colour unless its interval includes 0. */
-function goodOf({ low, high }) {
-  return low === null || low > 0 || high < 0 ? 1 : 0;
+/** How the mean score changed, as it is shown; with a colour unless its interval includes 0. */
+function meanDelta({ means, low, high }) {
+  const [old, now] = means.split(' \u2192 ');
+  return delta(now - old, { format: number, least: 0.0005, good: low === null || low > 0 || high < 0 ? 1 : 0 });
 }
 
 function headOf(label, hasInterval) {
@@ -131,7 +131,7 @@ function compareView() {
 function headOfOutcome(columns, isTested) {
   const allowed = new Set(columns.map(({ baseline }) => baseline.allowed));
   const [limit] = allowed;
-  const notes = [allowed.size === 1 && limit !== null && `allowed drop ${number(limit)}`, isTested && 'adjusted p'].filter(Boolean);
+  const notes = [allowed.size === 1 && limit !== null && `max_regression ${number(limit)}`, isTested && 'adjusted p'].filter(Boolean);
   return notes.length ? `Outcome (${notes.join(', ')})` : 'Outcome';
 }
 
@@ -142,22 +142,16 @@ function outcomesOf(columns) {
 }
 
 function signed(value) {
-  const shown = number(Math.abs(value), 2);
-  return shown === '0' ? shown : `${value < 0 ? '\u2212' : '+'}${shown}`;
+  const shown = number(value, 2).replace('-', '\u2212');
+  return value > 0 && shown !== '0' ? `+${shown}` : shown;
 }
 
 function comparedRow(column) {
-  const { before, after, lost, low, high, changed, label, reason, p, checks, both } = column.baseline;
-  const change = before === null || after === null ? null : after - before;
+  const { means, lost, low, high, changed, label, reason, p, checks, both } = column.baseline;
   return [
     [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('errored', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
-    change === null ? (lost && before !== null ? `${score(before)} \u2192 ${lost}` : '\u2013') : scorePair(before, after),
-    change === null
-      ? '\u2013'
-      : [
-          delta(change, { format: (value) => number(value, value < 0.01 ? 3 : 2), least: 0.0005, good: goodOf(column.baseline) }) ?? quiet('\u00b10'),
-          low === null ? null : quiet(` (${signed(low)} to ${signed(high)})`),
-        ],
+    means || '\u2013',
+    means && !lost ? [meanDelta(column.baseline) ?? quiet('\u00b10'), low !== null && quiet(` (${signed(low)} to ${signed(high)})`)] : '\u2013',
     changed || '\u2013',
     make('span', { class: both ? '' : 'none-left' }, `${count(both)} of ${count(checks)}`),
     [label, quiet(p === null ? '' : ` (${p})`, reason && `: ${reason}`)],

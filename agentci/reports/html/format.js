@@ -25,12 +25,6 @@ function score(value) {
   return (shown === '1' && value < 1) || (shown === '0' && value > 0) ? number(value) : shown;
 }
 
-/** "0.9 \u2192 0.95", with as many decimals as show that two scores differ. */
-function scorePair(before, after) {
-  const digits = [2, 3, 4].find((most) => number(before, most) !== number(after, most)) ?? 2;
-  return [before, after].map((value) => (digits === 2 ? score(value) : number(value, digits))).join(' \u2192 ');
-}
-
 /** The texts that are not empty, with dots between. */
 function dotted(...texts) {
   return texts.filter(Boolean).join(' \u00b7 ');

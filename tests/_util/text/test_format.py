@@ -16,6 +16,7 @@ from agentci._util.text.format import (
     format_percent,
     format_score,
     format_score_pair,
+    format_score_triple,
     parse_seconds,
 )
 
@@ -93,6 +94,11 @@ def test_score_has_two_decimals_unless_it_looks_like_another(
 )
 def test_scores_that_differ_look_different(before: float, after: float, expected: str) -> None:
     assert format_score_pair(before, after) == expected
+
+
+def test_difference_is_that_of_the_shown_scores() -> None:
+    assert format_score_triple(0.9961, 0.9024) == ("0.996", "0.902", "\u22120.094")
+    assert format_score_triple(0.914, 0.875) == ("0.91", "0.88", "\u22120.03")
 
 
 @pytest.mark.parametrize(

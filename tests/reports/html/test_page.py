@@ -123,7 +123,7 @@ class TestIndex:
         column = next(each for each in columns if each["name"] == "response_quality")
         assert (column["passed"], column["failed"], column["skipped"]) == (2, 3, 1)
         assert column["baseline"]["label"] == "regressed"
-        assert (column["baseline"]["before"], column["baseline"]["after"]) == (0.9, 0.6)
+        assert column["baseline"]["means"] == "0.9 → 0.6"
 
     def test_removed_checks_of_baseline_are_listed(self) -> None:
         gone = make_change("gone", 0.95, None, "removed")

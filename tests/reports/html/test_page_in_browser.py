@@ -2396,14 +2396,14 @@ class TestOtherViews:
         trend = make_trend(before=0.9812, after=0.9836, evaluator="tone")
         page = show(compared(conversation_report(), trend), "#/compare?f=all")
         _unfold(page)
-        assert page.texts(".compared td")[1:3] == ["0.981 \u2192 0.984", "up\n\u25b2 0.002"]
+        assert page.texts(".compared td")[1:3] == ["0.981 \u2192 0.984", "up\n\u25b2 0.003"]
         page.run("document.querySelector('.compared a').click()")
         page.wait("location.hash === '#/?e=tone'")
 
     def test_comparison_has_change_with_its_interval(self, show: Show) -> None:
         page = show(long_conversation_report(), "#/compare")
         _unfold(page)
-        assert page.texts(".compared th")[-1] == "Outcome (allowed drop 0.02)"
+        assert page.texts(".compared th")[-1] == "Outcome (max_regression 0.02)"
         change = page.texts("table td:nth-child(3)")[0].split("\n")[-1]
         assert change == "\u25bc 0.3 (\u22120.6 to \u22120.1)"
 
