@@ -115,7 +115,8 @@ def measure_code(text: str) -> float:
 
 
 def describe_changes(tool: str, changes: Sequence[ArgumentChange]) -> ShortFact:
-    """Describe the arguments of a call that differ."""
+    """Describe the arguments of a call that differ, those of one side before changed ones."""
+    changes = sorted(changes, key=lambda each: change.ABSENT not in (each.before, each.after))
     names = [f"{tool} {changes[0].path}".rstrip(), *(each.path for each in changes[1:])]
     found = zip(names, changes, strict=True)
     quotes = tuple(Quote(name, each.before, each.after) for name, each in found)

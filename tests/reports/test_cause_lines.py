@@ -45,7 +45,7 @@ def _turn(calls: list[Any], before: list[Any], answer: str = "Done.") -> TurnCon
         (
             [[("cancel", {"id": 1, "why": "wish", "notify": True})]],
             [[("cancel", {"id": 1, "why": "mail"})]],
-            "`cancel why mail → wish`, `notify absent → true`",
+            "`cancel notify absent → true`, `why mail → wish`",
         ),
         (
             [[("refund", REFUND)], []],

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agentci._util.text.change import ABSENT, ArgumentChange
 from agentci.model.result import BaselineTurn, CallContent, ExpectedCall, RunContent, TurnContent
 from agentci.reports.differences import (
     MAX_CALL_LINES,
@@ -11,6 +12,7 @@ from agentci.reports.differences import (
     find_difference,
     shorten_answers,
 )
+from agentci.reports.short_facts import describe_changes
 from agentci.reports.tool_calls import WIDTH
 
 
@@ -334,3 +336,9 @@ def test_answers_are_cut_around_a_fact_or_word(
     for text, part in zip(shorten_answers(expected, actual, 60), shown, strict=True):
         assert part in text
         assert len(text) <= 61
+
+
+def test_argument_that_only_one_run_has_is_named_before_changed_ones() -> None:
+    changes = [ArgumentChange("reason", "a", "b"), ArgumentChange("notify", ABSENT, "true")]
+    names = [each.name for each in describe_changes("cancel_order", changes).quotes]
+    assert names == ["cancel_order notify", "reason"]

@@ -160,8 +160,12 @@ function reasonView({ short, reason, evaluator }, run, first) {
 function firstDifference({ missing, calls, answer, more }, run) {
   const rows = missing ? [['Turns', missing]] : [];
   const { turns } = run;
-  if (turns.every((turn) => turn.missing || turn.baseline === 'same')) rows.push(['Baseline', `the same calls and answers${turns.some(hasOtherResults) ? '; other tool results' : ''}`]);
+  if (turns.every(({ missing: isLost, baseline }) => baseline === 'same' || (isLost && !baseline))) rows.push(['Baseline', `the same calls and answers${turns.some(hasOtherResults) ? '; other tool results' : ''}`]);
   const of = (number) => (turns.length > 1 ? ` (turn ${number})` : '');
+  turns.forEach((turn, index) => {
+    const before = turn.missing && baselineOf(turn);
+    if (before) rows.push([`Baseline${of(index + 1)}`, differingCalls(turn, 'baseline').map((row) => make('div.mono', callExcerpt(row, true))), before.answer && make('del', cutText(before.answer))]);
+  });
   for (const [number, reference, places] of calls ?? []) {
     const turn = turns[number - 1];
     const found = differingCalls(turn, reference);
@@ -208,14 +212,19 @@ function leavesOf(row) {
   return [...leaves.values()];
 }
 
-/** One line for a call that differs: of its arguments only the first leaf that does. */
+/** One line for a call that differs: the first leaves of its arguments that do, those of one side before changed ones. */
 function callExcerpt(row, isBaseline) {
   const { name } = row.actual ?? row.expected;
   const word = make('small', callWord(row, isBaseline));
   if (row.mark !== 'differs') return [callText(row, true), ' ', word];
-  const [{ path, '-': before, '+': after }] = leavesOf(row);
+  const isChanged = (leaf) => (leaf['-'] && leaf['+'] ? 1 : 0);
+  const leaves = leavesOf(row).sort((a, b) => isChanged(a) - isChanged(b));
+  const left = leaves.length - MAX_REASONS;
+  return [make('b', name), leaves.slice(0, MAX_REASONS).map((leaf, at) => [at ? ',' : '', leafView(leaf)]), left > 0 && make('small', ` and ${count(left)} more`)];
+}
+
+function leafView({ path, '-': before, '+': after }) {
   return [
-    make('b', name),
     path ? ` ${path}: ` : ' ',
     before ? make('del', unseen('reference '), cutText(before)) : '',
     before && after ? ' ' : '',

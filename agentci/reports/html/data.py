@@ -5,6 +5,7 @@ which the page reads when one of them is opened. Empty members are left out, whi
 10,000 checks fast to write and to open. Programs read ``results.json`` instead.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from math import inf
@@ -631,6 +632,8 @@ def _describe_baseline(
             "branch": comparison.branch,
             "missing": comparison.no_baseline,
             "classes": list(baseline_text.list_classes(comparison.classes)),
+            "outcomes": _count_outcomes(comparison),
+            "outcome_head": _head_outcomes(comparison),
             "removed": [
                 {
                     "config": format_path(each.config),
@@ -654,6 +657,25 @@ def _describe_baseline(
             ],
         }
     }
+
+
+def _count_outcomes(comparison: Comparison) -> str:
+    """Format ``5 regressed · 2 unchanged``."""
+    labels = Counter(map(baseline_text.label_shown, comparison.evaluators))
+    return " · ".join(f"{count:,} {label}" for label, count in labels.most_common())
+
+
+def _head_outcomes(comparison: Comparison) -> str:
+    """Head the column of outcomes with what all have in common."""
+    limits = {each.max_regression for each in comparison.evaluators}
+    limit = next(iter(limits)) if len(limits) == 1 else None
+    is_tested = any(_describe_change(each)["p"] is not None for each in comparison.evaluators)
+    notes = [
+        "" if limit is None else f"max_regression {round(limit, 3):g}",
+        "adjusted p" * is_tested,
+    ]
+    shown = ", ".join(filter(None, notes))
+    return f"Outcome ({shown})" if shown else "Outcome"
 
 
 def _find_missing_contents(report: Report) -> dict[str, int]:

@@ -107,7 +107,7 @@ function compareView() {
   }
   const columns = [...(DATA.columns ?? []), ...(baseline.removed ?? [])].filter((column) => column.baseline);
   const has = (name) => columns.some((column) => column.baseline[name] !== null);
-  const heads = ['Evaluator', 'Mean score', headOf('Change', has('low')), 'Changed checks', 'In both runs', headOfOutcome(columns, has('p'))];
+  const heads = ['Evaluator', 'Mean score', headOf('Change', has('low')), 'Changed checks', 'In both runs', baseline.outcome_head];
   const rows = columns.map(comparedRow);
   const classes = baseline.classes ?? [];
   const all = classes.reduce((sum, [, found]) => sum + found, 0);
@@ -115,7 +115,7 @@ function compareView() {
     make('div.head', make('h1', 'Comparison with the baseline'), make('code', baselineName()), make('span.why', changesText())),
     make('div.card.lost', lostNotes(Infinity)),
     make('div.card.folds',
-    rows.length ? make('details.fold', { open: isPrinted || !isNarrow.matches }, make('summary', 'Scores by evaluator: ', outcomesOf(columns)), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
+    rows.length ? make('details.fold', { open: isPrinted || !isNarrow.matches }, make('summary', 'Scores by evaluator: ', baseline.outcomes), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
     make(
       'details.fold.classes',
       { open: isPrinted },
@@ -126,19 +126,6 @@ function compareView() {
     removedCasesView(baseline)),
     casesView(),
   ];
-}
-
-function headOfOutcome(columns, isTested) {
-  const allowed = new Set(columns.map(({ baseline }) => baseline.allowed));
-  const [limit] = allowed;
-  const notes = [allowed.size === 1 && limit !== null && `max_regression ${number(limit)}`, isTested && 'adjusted p'].filter(Boolean);
-  return notes.length ? `Outcome (${notes.join(', ')})` : 'Outcome';
-}
-
-/** "5 regressed \u00b7 2 unchanged" */
-function outcomesOf(columns) {
-  const labels = Map.groupBy(columns, ({ baseline }) => baseline.label);
-  return dotted(...[...labels].sort(([, a], [, b]) => b.length - a.length).map(([label, { length }]) => `${count(length)} ${label}`));
 }
 
 function signed(value) {

@@ -2243,6 +2243,30 @@ class TestOtherViews:
         page.wait("document.querySelectorAll('.beside').length === 2")
         assert page.texts(".beside .pill") == ["Changed fact", "2 cases", "Lower score"]
 
+    def test_card_shows_a_lost_turn_and_arguments_of_one_run_first(self, show: Show) -> None:
+        good = make_run("There is no flight to Rome.", "Rome")
+        first, second = good.turns
+        answered = replace(second, missing=False, answer="Welcome back.", expected_answer=None)
+        call = replace(first.calls[0], arguments={"to": "Paris", "seats": 2, "notify": True})
+        runs = (replace(good, turns=(replace(first, calls=(call,)), second)), good)
+        old = replace(good, turns=(first, answered))
+        chunks = Chunks()
+        results, before = list[CheckResult](), dict[str, BaselineCheck]()
+        for number, (run, then) in enumerate(((runs[0], good), (runs[1], old))):
+            result = make_result("failed", 0.0, case=f"c{number}", misses=[f"wrong {'ab'[number]}"])
+            case = replace(result.case, content=chunks.append(encode_content(run)))
+            results.append(replace(result, id=f"{number:016x}", case=case))
+            content = chunks.append(encode_content(then))
+            check = BaselineCheck(status="passed", score=1.0, content=content)
+            before[results[-1].id] = check
+        contents = StoredContents(chunks=chunks, redact=lambda content: content)
+        report = compared(make_report(results), make_trend())
+        page = show(replace(report, contents=contents, baseline=before))
+        shown = " ".join(" ".join(page.texts(".first")).split())
+        assert 'find_flight notify: this run true, to: reference "Rome" this run "Paris"' in shown
+        assert "Baseline (turn 2) Welcome back." in shown
+        assert "the same calls and answers" not in shown
+
     def test_groups_by_cause_are_only_those_of_several_cases(self, show: Show) -> None:
         page = show(self._refunds((1, 12, 1)), "#/compare")
         assert page.texts(".hint") == [
