@@ -328,7 +328,7 @@ class RunChanges(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
         str,
         Meta(
             description="Numbers, units, operators, negations and types of JSON in which it does; "
-            "else single words, if names are among them."
+            "else single words."
         ),
     ] = ""
     results: Annotated[

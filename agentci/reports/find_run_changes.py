@@ -10,7 +10,6 @@ from agentci._util.text import change, escape, json_text
 from agentci._util.text.patterns import EPOCH
 from agentci._util.text.truncate import short
 from agentci.evaluators.changed_facts import (
-    describe_changed_names,
     describe_changed_words,
     find_changed_facts,
 )
@@ -100,9 +99,7 @@ def _compare_answers(
             compared = (now or "")[:MAX_COMPARED], (then or "")[:MAX_COMPARED]
             facts = find_changed_facts(*compared)
             shown = show_facts(now or "", then or "", facts)
-            # Where one has no answer, each word is missing.
-            describe = describe_changed_names if all(compared) else describe_changed_words
-            return shown, str(facts) or describe(*compared)
+            return shown, str(facts) or describe_changed_words(*compared)
     return None, ""
 
 

@@ -357,20 +357,18 @@ def test_changed_answer_is_shown_with_its_fact(
     assert found.answer == ChangedText(before=shown[0], after=shown[1])
 
 
-def test_names_are_facts_and_other_words_are_not() -> None:
-    """Models vary words."""
+@pytest.mark.parametrize(("old", "new"), [("Berlin", "Paris"), ("return", "meal"), ("and", "or")])
+def test_single_other_word_is_a_fact(old: str, new: str) -> None:
     before = "You can fly to Berlin and to Rome. The return is free."
-    words = _compare(_run(answer=before.replace("and", "or")), _run(answer=before))
-    names = _compare(_run(answer=before.replace("Berlin", "Paris")), _run(answer=before))
-    assert (words.facts, names.facts) == ("", 'expected "Berlin", got "Paris"')
+    found = _compare(_run(answer=before.replace(old, new)), _run(answer=before))
+    assert found.facts == f'expected "{old}", got "{new}"'
 
 
 def test_all_cases_with_other_facts_are_named_before_other_words_are_counted() -> None:
     text = "It has a warranty of {} months. Wear is {} covered."
-    cases = [(24, "seldom"), (12, "seldom"), (6, "seldom"), (24, "rarely")]
-    pairs = [
-        (_run(answer=text.format(*now)), _run(answer=text.format(24, "seldom"))) for now in cases
-    ]
+    reworded = "Sure! For 24 months you are safe with us, my friend, though we seldom pay for wear."
+    answers = [*(text.format(months, "seldom") for months in (24, 12, 6)), reworded]
+    pairs = [(_run(answer=now), _run(answer=text.format(24, "seldom"))) for now in answers]
     report = limit_contents(_report(*pairs), "full")
     [line] = _list_lines(report, 1)
     shown = ["c1: 24 months → 12 months", "other facts in c2", "other words in 1 passing case"]
