@@ -109,7 +109,6 @@ def test_run_whose_recording_failed_is_not_compared(root: Path) -> None:
     changed = [each.get("answer_changed") for each in ran.results["cases"]]
     assert changed == [None, *[True] * 5]
     assert ["baseline" in each for each in ran.results["cases"]] == [False, *[True] * 5]
-    assert "5 cases with a changed answer" in ran.out
     assert ran.results["metrics"]["common"]["cases"] == 5
 
 

@@ -67,7 +67,7 @@ class TestUnchangedInput:
         program = (
             f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
             "from agentci.cli.main import main\n"
-            "main(['run', '--quiet'])\n"
+            "main(['run'])\n"
             f"print(*(sys.modules.keys() & {IDLE}))\n"
         )
 

@@ -481,7 +481,7 @@ def test_agent_that_prints_more_than_answers_is_replayed_with_a_note(recorded: P
         (
             "print = lambda text, **_: sys.stdout.write('In Oslo, it is sunny.')",
             0,
-            'oslo (expected "It is sunny in Oslo", got "In Oslo it is sunny")',
+            'oslo: expected "It is sunny in Oslo", got "In Oslo it is sunny"',
         ),
     ],
 )
