@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from agentci.gate.comparison import name_status
 from agentci.model.case import UNRECORDED_REASONS
 from agentci.model.gate import CheckChange
 from agentci.model.result import SCORED_STATUSES, CaseState, CheckResult, Report
@@ -31,7 +32,7 @@ class CaseClass(Struct, frozen=True):
 CASE_CLASSES: Final[Mapping[CaseState, CaseClass]] = {
     "new_failure": CaseClass("newly failing", is_worse=True),
     "error": CaseClass("newly errored", is_worse=True),
-    "unrecorded": CaseClass("without a recorded run", is_worse=True),
+    "unrecorded": CaseClass(name_status("unrecorded"), is_worse=True),
     "lost": CaseClass("no longer fully evaluated", is_worse=True),
     "still_failing": CaseClass("still failing"),
     "still_errored": CaseClass("still errored"),

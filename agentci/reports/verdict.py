@@ -126,11 +126,7 @@ def split_title(report: Report, width: int) -> tuple[str, str]:
     if len(title) <= width:
         return title, ""
     clauses = _split_clauses(main)
-    # One word, such as "removed", would say nothing elsewhere.
-    split = [
-        (first, inner) if " " in inner else (each, "")
-        for each, (first, inner) in zip(clauses, map(_split_brackets, clauses), strict=True)
-    ]
+    split = [_split_brackets(each) for each in clauses]
     bracketed = [(whole, inner) for whole, (_, inner) in zip(clauses, split, strict=True) if inner]
     start, named = f"{format_conclusion(report)}: ", _name_warnings(report, main)
     short = start + _join([*(first for first, _ in split), *named])
@@ -155,14 +151,18 @@ def _split_clauses(text: str) -> list[str]:
 
 
 def _split_brackets(clause: str) -> tuple[str, str]:
-    """Split a clause before the brackets at its end, which ``; reported only`` may follow."""
+    """Split a clause before the brackets at its end, which ``; reported only`` may follow.
+
+    One word in them, such as "removed", stays, as it would say nothing elsewhere.
+    """
     first, _, inner = clause.partition(" (")
     depth = 1
     for at, character in enumerate(inner):
         depth += {"(": 1, ")": -1}.get(character, 0)
         if depth == 0:
             end = inner[at + 1 :]
-            return (clause, "") if end and end[0] != ";" else (first, f"{inner[:at]}{end}")
+            text = f"{inner[:at]}{end}"
+            return (first, text) if " " in text and end[:1] in ("", ";") else (clause, "")
     return clause, ""
 
 

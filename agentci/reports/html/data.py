@@ -551,8 +551,6 @@ def _count_passed_in_both(checks: EvaluatorChecks, report: Report) -> tuple[int,
 def _describe_change(compared: EvaluatorComparison) -> JsonObject:
     is_gone = compared.classes.removed == compared.classes.total
     is_tested = compared.pairs == compared.in_both
-    p_value = None if compared.p_value is None else format_p_value(compared.p_value)
-    reason = _shorten_outcome(compared)
     before = compared.before if is_gone else compared.both_before
     return {
         "before": before,
@@ -564,10 +562,16 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
         "allowed": compared.max_regression,
         "lost": find_lost_status(compared),
         "changed": baseline_text.format_groups(compared),
-        "p": None if p_value is None or p_value in reason else p_value,
+        "p": _format_p_value(compared),
         "label": baseline_text.label_shown(compared),
-        "reason": reason,
+        "reason": _shorten_outcome(compared),
     }
+
+
+def _format_p_value(compared: EvaluatorComparison) -> str | None:
+    """Format the p-value; None without one, or if the reason of the outcome has it."""
+    shown = None if compared.p_value is None else format_p_value(compared.p_value)
+    return None if shown is None or shown in _shorten_outcome(compared) else shown
 
 
 def _shorten_outcome(compared: EvaluatorComparison) -> str:
@@ -669,7 +673,7 @@ def _head_outcomes(comparison: Comparison) -> str:
     """Head the column of outcomes with what all have in common."""
     limits = {each.max_regression for each in comparison.evaluators}
     limit = next(iter(limits)) if len(limits) == 1 else None
-    is_tested = any(_describe_change(each)["p"] is not None for each in comparison.evaluators)
+    is_tested = any(_format_p_value(each) for each in comparison.evaluators)
     notes = [
         "" if limit is None else f"max_regression {round(limit, 3):g}",
         "adjusted p" * is_tested,

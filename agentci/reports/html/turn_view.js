@@ -107,14 +107,15 @@ function cutNote(cut) {
   return parts.length ? make('p.gap', `Not stored: ${parts.join(', ')}.`) : null;
 }
 
-/** Give each call the findings of failed checks that name it: of calls with one name, those with an argument that it shows, else those that are not as expected. */
+/** Give each call the findings of failed checks that name it: of calls with one name, those with an argument that it shows, and of these those that are not as expected. */
 function addFindings(places, findings) {
   const rows = places.flatMap(({ gone, row = [] }) => [...gone, row].flat());
   for (const { evaluator, text } of findings) {
     const own = rows.filter(({ actual, expected }) => isNamed((actual ?? expected).name, text));
-    const shown = own.filter(({ actual }) => Object.entries(actual?.arguments ?? {}).some(([name, value]) => text.includes(`${name}=${jsonText(value)}`)));
-    const marked = own.filter(({ mark }) => mark);
-    for (const row of [shown, marked, own].find(({ length }) => length) ?? []) (row.findings ??= []).push([make('code', evaluator.replaceAll('_', '_\u200b')), /^expected .*, got /s.test(text) ? ' tool calls differ' : prose(` ${text}`)]);
+    const shown = own.filter(({ actual, expected }) => Object.entries((actual ?? expected).arguments ?? {}).some(([name, value]) => text.includes(`${name}=${jsonText(value)}`)));
+    const named = shown.length ? shown : own;
+    const marked = named.filter(({ mark }) => mark);
+    for (const row of marked.length ? marked : named) (row.findings ??= []).push([make('code', evaluator.replaceAll('_', '_\u200b')), /^expected .*, got /s.test(text) ? ' tool calls differ' : prose(` ${text}`)]);
   }
 }
 

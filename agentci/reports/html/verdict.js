@@ -127,7 +127,7 @@ function tilesView() {
         rate === null ? '\u2013' : percent(rate, rateBefore, verdict.required ?? rate),
         ' ',
         verdict.required === null ? '' : make('small', `required ${percent(verdict.required, rate)} `),
-        rate === null ? null : make('small', { title: 'with these evaluators' }, delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })),
+        rate === null ? null : make('small', { title: DATA.baseline?.rescored && 'with these evaluators' }, delta(rate - rateBefore, { format: () => `from ${percent(rateBefore, rate)}`, least: 0.0005 })),
       ),
       make('dd', shareBar(totals)),
       make('dd.legend', ...legendOf(totals), missing > 0 && make('span', make('i.errored'), `${count(missing)} no longer evaluated`), advisory ? make('span', `${count(advisory)} advisory`) : null),

@@ -2207,16 +2207,17 @@ class TestOtherViews:
     ) -> None:
         chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
         good = "The warranty lasts {}, until March {}. Wear is {} covered."
-        for number, words in enumerate(
-            (
-                ("24 months", 2028, "rarely"),
-                ("12 months", 2027, "seldom"),
-                ("24 months", 2028, "not"),
-            )
-        ):
+        reworded = "For {} until March {} you are safe with us, my friend, though {} if worn."
+        known = ("24 months", 2028, "seldom")
+        answers = (
+            reworded.format(*known),
+            good.format("12 months", 2027, "seldom"),
+            good.format("24 months", 2028, "not"),
+        )
+        for number, answer in enumerate(answers):
             run, old = (
-                chunks.append(encode_content(make_run(good.format(*each), "Rome")))
-                for each in (words, ("24 months", 2028, "seldom"))
+                chunks.append(encode_content(make_run(each, "Rome")))
+                for each in (answer, good.format(*known))
             )
             result = make_result("passed", 0.8, case=f"c{number}", evaluator="tone")
             case = replace(result.case, content=run)
