@@ -401,6 +401,8 @@ def make_run_content(case: Case) -> RunContent:
         turn if _lists_calls(case, index) else replace(turn, expected_calls=None)
         for index, turn in enumerate(turns)
     ]
+    if trace.not_captured:
+        turns = [turn if turn.user else replace(turn, user_recorded=False) for turn in turns]
     turns += map(_make_missing_turn, expected[len(turns) :])
     latency = _sum_known([turn.latency_ms for turn in turns if not turn.missing])
     return RunContent(

@@ -68,6 +68,13 @@ def _case(*turns: Turn, expected: tuple[Turn, ...] | None = None, **trace: Any) 
     return Case(id="e", trace=recorded, expected=golden)
 
 
+def test_question_that_was_not_captured_is_not_an_empty_one() -> None:
+    turns = (replace(ASKS, user_text=""), ASKS)
+    found = _content(_case(*turns, not_captured="the content was not captured"))["turns"]
+    assert [each.get("user_recorded", True) for each in found] == [False, True]
+    assert "user_recorded" not in _content(_case(*turns))["turns"][0]
+
+
 def test_turn_has_texts_calls_and_results() -> None:
     assert _content(_case(ASKS))["turns"] == [
         {

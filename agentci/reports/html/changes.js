@@ -239,7 +239,7 @@ function leafView({ path, '-': before, '+': after }) {
  */
 function callText({ mark, expected, actual, arguments: values }, isShort = false, side = null) {
   const call = (side === '-' ? expected : actual) ?? expected ?? actual;
-  if (!values.length && call.arguments == null) return make('b', call.name);
+  if (call.arguments == null && (mark === 'unknown' || !values.length)) return make('b', call.name);
   const whole = values.map(({ name, pieces }, index) => [
     index ? ', ' : '',
     name ? `${name}: ` : '',

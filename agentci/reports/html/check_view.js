@@ -6,14 +6,14 @@ function checksView(each, content, chosen, isShown = () => true) {
     .filter(({ check }) => isShown(check))
     .sort((a, b) => isProblem(b.check) - isProblem(a.check));
   const removed = each.removed.filter(isShown);
-  // The conversation below is close to the first of them.
-  const isFolded = (check, at) => at > 0 && isStacked.matches && !isPrinted && isProblem(check) && check.evaluator.name !== chosen;
+  // The conversation below is close to the first of them; one error may be that of many checks.
+  const isFolded = ({ check, findings }, at) => at > 0 && !isPrinted && check.evaluator.name !== chosen && (isStacked.matches ? isProblem(check) : check.status === 'errored' && findings.headline === boxes[at - 1].findings.headline);
   if (!boxes.length && !removed.length) return null;
   return make(
     'div.card.checks',
     make('h2.unseen', 'Checks'),
     removed.map(removedBox),
-    boxes.map(({ check, findings }, at) => checkBox(each, content, check, findings, check.evaluator.name === chosen, isFolded(check, at))),
+    boxes.map((box, at) => checkBox(each, content, box.check, box.findings, box.check.evaluator.name === chosen, isFolded(box, at))),
   );
 }
 

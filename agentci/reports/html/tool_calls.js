@@ -4,7 +4,7 @@ const MAX_CALLS = 200;
 
 /**
  * The calls of a reference (expected, or of the baseline) beside the actual ones.
- * A mark is "" (equal), "differs", "missing", "unexpected" or "moved".
+ * A mark is "" (equal), "differs", "unknown", "missing", "unexpected" or "moved".
  */
 function compareCalls(reference, actual) {
   const sides = [reference, actual].map((calls) => calls.slice(0, MAX_CALLS).map(withKey));
@@ -97,8 +97,8 @@ function markedRows(pairs) {
 }
 
 function markOf(expected, actual, missing, unexpected) {
-  // An eval case may leave the arguments out, and any are as expected then.
-  if (expected && actual) return expected.arguments == null || same(expected, actual) ? '' : 'differs';
+  // An eval case may leave the arguments out, and any are as expected then; a recording, and nothing is known then.
+  if (expected && actual) return expected.arguments == null || same(expected, actual) ? '' : actual.arguments == null ? 'unknown' : 'differs';
   if (expected) return unexpected.some((call) => same(call, expected)) ? 'moved' : 'missing';
   return missing.some((call) => same(call, actual)) ? 'moved' : 'unexpected';
 }
@@ -106,7 +106,7 @@ function markOf(expected, actual, missing, unexpected) {
 /** The arguments of a pair by name, each as pieces of its JSON as in a difference of texts. */
 function comparedArguments(expected, actual) {
   const [left, right] = [named(expected?.arguments), named(actual?.arguments)];
-  const isCompared = expected?.arguments != null && actual != null;
+  const isCompared = expected?.arguments != null && actual?.arguments != null;
   const names = new Set([...right.keys(), ...left.keys()]);
   return [...names].map((name) => ({ name, pieces: diffMember(left, right, name, name, isCompared) }));
 }

@@ -311,6 +311,20 @@ def forbidden_call_report() -> Report:
     return _compare_runs("by_air", result, run, run, make_trend())
 
 
+def not_captured_report() -> Report:
+    """A case of which only the names of the tools were recorded, with an error of two checks."""
+    good = make_run("There is no flight to Rome.", "Rome")
+    first = good.turns[0]
+    call = CallContent(name="find_flight")
+    bare = replace(first, user="", user_recorded=False, answer=None, calls=(call,))
+    reason = "the content of the messages was not captured"
+    result = make_result("errored", None, case="by_air", reason=reason)
+    report = _compare_runs("by_air", result, replace(good, turns=(bare,)), good, make_trend())
+    [own] = report.results
+    other = replace(own, id="1" * 16, evaluator=replace(own.evaluator, name="tone"))
+    return replace(report, results=(own, other))
+
+
 def removed_step_report() -> Report:
     """A case of which only the baseline has the first model call, in which a tool ran."""
     before = make_run("There is no flight to Rome.", "Rome")

@@ -48,6 +48,7 @@ from tests.reports.html.pages import (
     make_change,
     make_run,
     make_trend,
+    not_captured_report,
     other_model_report,
     other_result_report,
     other_tool_report,
@@ -1422,6 +1423,20 @@ class TestCase:
         page = show(forbidden_call_report(), "#/case/by_air?with=base")
         marked = page.texts(".call:has(.misses) > div > code")
         assert marked == ['find_flight(to: "Paris", seats: 2)']
+
+    @pytest.mark.parametrize("reference", ["expected", "base"])
+    def test_content_that_was_not_captured_does_not_differ(
+        self, show: Show, reference: str
+    ) -> None:
+        page = show(not_captured_report(), f"#/case/by_air?with={reference}")
+        assert page.texts(".call > div:first-child > code") == ["find_flight"]
+        assert page.texts(".call .mark") == ["Arguments not recorded"]
+        assert page.texts(".turn .step:first-of-type > div:last-child") == ["not recorded"]
+        assert page.texts(".check h3 code") == ["response_quality", "tone"]
+        assert page.texts(".check > .headline, .check > details:not([open]) code") == [
+            "the content of the messages was not captured",
+            "tone",
+        ]
 
     def test_step_that_made_the_run_slower_is_marked_and_named(self, show: Show) -> None:
         page = show(slow_tool_report(), "#/case/by_air")
