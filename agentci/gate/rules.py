@@ -438,15 +438,21 @@ def _find_possible_errors(config: ConfigResults) -> Iterator[GateReason]:
 def _list_passed_cases(
     config: ConfigResults, what: str, find: Callable[[CheckResult], Sequence[str]], most: int
 ) -> Iterator[str]:
-    """Name by evaluator the cases in which something was found although the check passed.
+    """Name by evaluator the cases in which something was found although all checks passed.
 
     Args:
         what: describes these cases.
         most: of what is found in a case.
     """
     found: dict[str, list[str]] = {}
+    failed = {
+        (each.case.id, each.case.trace_id)
+        for each in config.required
+        if each.status in ("failed", "errored")
+    }
     for result in config.required:
-        if findings := find(result):
+        is_failed = (result.case.id, result.case.trace_id) in failed
+        if not is_failed and (findings := find(result)):
             shown = "; ".join(truncate.truncate_list(findings, most))
             found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({shown})")
     for name, cases in found.items():
@@ -500,16 +506,17 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
         fails = group.thresholds.on_skip == "fail"
         yield GateReason("failed" if fails else "remark", text, shown_elsewhere=True)
     if errored := group.with_status("errored"):
-        text = f"{group.prefix}{_describe_errored(errored)}"
+        noun = "required check" if group.part == "required" else "check"
+        text = f"{group.prefix}{_describe_errored(errored, noun)}"
         if group.thresholds.on_error == "fail":
             yield GateReason("errored", text)
         else:
             yield GateReason("remark", f"{text}; reported only (on_error: warn)")
 
 
-def _describe_errored(errored: Sequence[CheckResult]) -> str:
+def _describe_errored(errored: Sequence[CheckResult], noun: str) -> str:
     """Count checks, and cases with errors of several; name evaluators, or the cases if fewer."""
-    count = format_count(len(errored), "check")
+    count = format_count(len(errored), noun)
     cases = list(dict.fromkeys(result.case.id for result in errored))
     if len(cases) < len(errored):
         count += f" of {format_count(len(cases), 'case')}"

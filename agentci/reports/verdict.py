@@ -105,7 +105,9 @@ def list_further_reasons(report: Report) -> tuple[str, ...]:
     )
 
 
-_ERRORED: Final = re.compile(r"(?:.*: )?[0-9,]+ checks?(?: of [0-9,]+ cases?)? errored(?: \(|\Z)")
+_ERRORED: Final = re.compile(
+    r"(?:.*: )?[0-9,]+ (?:required )?checks?(?: of [0-9,]+ cases?)? errored(?: \(|\Z)"
+)
 
 
 def format_title(report: Report) -> str:

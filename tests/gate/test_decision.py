@@ -184,6 +184,8 @@ class TestExitCode:
             make_result("passed", 0.96, case="a", details={"changed_facts": [facts]}),
             make_result("failed", 0.5, case="b", details={"changed_facts": [facts]}),
             make_result("passed", 1.0, case="c", details={"changed_facts": "x", "results": {}}),
+            make_result("passed", 0.96, case="e", details={"changed_facts": [facts]}),
+            make_result("failed", 0.5, case="e", evaluator="similar"),
             make_result(
                 "passed",
                 0.96,
@@ -630,6 +632,10 @@ class TestReasons:
             for number in range(6)
         ]
         assert _decide(results).reasons == ("12 checks of 2 cases errored (a, b)",)
+        advisory = make_result("errored", case="a", evaluator="tone", required=False)
+        decision = _decide([*results, advisory])
+        assert decision.reasons == ("12 required checks of 2 cases errored (a, b)",)
+        assert decision.notes == ("1 advisory check did not pass (tone)",)
 
     def test_counted_checks_are_named_if_others_are_not_counted(self) -> None:
         """Beside the counts of all checks, it is clear what the rate is of."""

@@ -265,7 +265,7 @@ def test_failures_come_first_and_path_of_report_last() -> None:
         "(pass rate 33%, required 100%)"
     )
     assert (reason, report) == (
-        "  1 check errored (response_quality)",
+        "  1 required check errored (response_quality)",
         "Report: out/report.html",
     )
     quiet = render_console(mixed_report(), quiet=True, verbose=False, colour=False, page="x")
