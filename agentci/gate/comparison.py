@@ -282,7 +282,7 @@ def _label_same_mean(comparison: EvaluatorComparison) -> str:
 
 def _label_other_mean(comparison: EvaluatorComparison, change: float) -> str:
     if change < 0:
-        return f"a drop within max_regression {comparison.max_regression or 0:g}"
+        return f"dropped within max_regression {comparison.max_regression or 0:g}"
     return "a higher mean score" if comparison.newly_failing else "improved"
 
 

@@ -220,7 +220,7 @@ def test_drop_by_lost_checks_only_names_no_cases_needed() -> None:
     [
         ([1] * 5, [1] * 5, "unchanged"),
         ([0] * 5, [1] * 5, "improved"),
-        ([1] * 5, [0.95] * 5, "a drop within max_regression 0.1"),
+        ([1] * 5, [0.95] * 5, "dropped within max_regression 0.1"),
         ([1] * 19 + [0], [1] * 18 + [0, 1], "the same mean score"),
         ([1] * 18 + [0, 0], [1] * 17 + [0, 1, 1], "a higher mean score"),
     ],
@@ -253,7 +253,7 @@ def test_label_names_a_drop_and_new_failures(
             [1] * 21,
             [1] * 19 + [0],
             (
-                "has 1 newly failing check and a drop within max_regression 0.1: mean score "
+                "has 1 newly failing check and dropped within max_regression 0.1: mean score "
                 "1 → 0.95 (20 cases, max_regression 0.1), but 1 check that passed was removed"
             ),
         ),

@@ -139,7 +139,7 @@ const FILTERS = {
   error: ['Errors', (each) => each.checks.some((check) => check.status === 'errored'), 'errored'],
   ...Object.fromEntries(Object.entries(CLASSES).map(([state, [key, label, colour]]) => [key, [label, hasState(state), STATUSES.includes(colour) && colour]])),
   worse: ['Worse', isWorse, 'failed'],
-  better: ['Better', (each) => hasState('fixed')(each) || changesBy(1)(each), 'passed'],
+  better: ['Better', (each) => !isWorse(each) && (hasState('fixed')(each) || changesBy(1)(each)), 'passed'],
   skipped: [
     'Skipped',
     (each) => each.checks.some((check) => check.status === 'skipped'),

@@ -247,12 +247,12 @@ function comparedCases([first, ...others]) {
     box.after(...others.map((each) => comparedCase(each)));
     rest.remove();
   };
-  const lines = Map.groupBy(others.slice(0, MAX_CHANGED), (each) => make('p', memberLine(each, first)).textContent);
+  const lines = Map.groupBy(others.slice(0, MAX_CHANGED), (each) => make('p', memberLine(each, first, true)).textContent);
   const rest = make(
     'div.answer',
     quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with a changed fact' : 'with the same changed checks'}:`),
-    list([...lines.values()].slice(0, MAX_MEMBERS).map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first)]), 'members'),
-    make('button.btn', { onclick: open }, `Show ${countOf(others.length, 'more case')} of this group`),
+    list([...lines.values()].slice(0, MAX_MEMBERS).map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first, same.length > 1)]), 'members'),
+    make('button.btn', { onclick: open }, others.length > 1 ? `Show all ${count(others.length)} in full` : 'Show it in full'),
   );
   box.append(rest);
   return box;
@@ -266,8 +266,8 @@ function caseAnchors(cases) {
   return cases.map((each, at) => [at ? ', ' : '', make('a', { href: caseHash(each, null, { with: 'base' }), 'data-case': each.index }, each.id)]);
 }
 
-/** A case of a group on one line: the first difference, evaluators that fail other than in its first case, and amounts that grew. */
-function memberLine(each, first) {
+/** A case of a group on one line: the first difference, evaluators that fail other than in its first case, and its amounts that grew. */
+function memberLine(each, first, isJoined) {
   const failing = (one) => problemsOf(one).map(({ evaluator }) => evaluator.name);
   const [own, shown] = [failing(each), failing(first)];
   const more = own.filter((name) => !shown.includes(name));
@@ -275,7 +275,7 @@ function memberLine(each, first) {
   const { turns } = contentOf(each).run;
   const answer = turns.find(isAnswerChanged);
   const pieces = answer ? diffTexts(baselineOf(answer).answer ?? '', answer.answer ?? '').filter(([kind]) => kind !== '=').map(([kind, text]) => [kind, cutText(text, MAX_VALUES)]) : [];
-  const grown = shownAmounts().filter(([, , name, , least]) => isMore(name, least)(each));
+  const grown = isJoined ? [] : shownAmounts().filter(([, , name, , least]) => isMore(name, least)(each));
   return [
     make('span.line', each.facts ? factsView(each) : firstCall(turns) ?? (answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
     more.length > 0 && quiet(`also ${more.join(', ')}`),

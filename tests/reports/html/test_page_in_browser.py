@@ -2106,7 +2106,7 @@ class TestOtherViews:
         ]
         assert page.run("document.querySelector('.folds details').open")
         [more] = page.texts(".beside .btn")
-        assert more == "Show 1 more case of this group"
+        assert more == "Show it in full"
         page.run("document.querySelector('.beside .btn').click()")
         assert page.texts(".beside header b:first-child")[:2] == ["to_rome", "to_rome_again"]
         [same] = [each for each in page.texts(".beside") if "unchanged" in each]
@@ -2187,7 +2187,8 @@ class TestOtherViews:
         chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
         good = make_run("The fee is 4.99 EUR.", "Rome")
         dearer = make_run("The fee is 5.99 EUR.", "Rome")
-        for number, run in enumerate((good, dearer, make_run("Sorry, no.", "Paris"), dearer)):
+        slow = replace(dearer, latency_ms=9000)
+        for number, run in enumerate((good, dearer, make_run("Sorry, no.", "Paris"), slow)):
             result = make_result("passed", 0.8, case=f"c{number}", evaluator="tone")
             content, old = (chunks.append(encode_content(each)) for each in (run, good))
             case = replace(result.case, content=content)
@@ -2210,6 +2211,7 @@ class TestOtherViews:
         ]
         names = [" ".join(each.split()) for each in page.texts(".members li > :nth-child(2)")]
         assert names == ["c1, c3", "c2"]
+        assert page.texts(".members + .btn") == ["Show all 3 in full"]
         page.press("j")
         page.press("j")
         assert _focus(page) == "c1"
@@ -2320,7 +2322,7 @@ class TestOtherViews:
         page = show(conversation_report(tone_before=0.8), "#/compare")
         chips = dict(each.rsplit(" ", 1) for each in page.texts(".chip"))
         assert chips == {
-            "All cases": "7", "Worse": "3", "Better": "6", "Newly errored": "1",
+            "All cases": "7", "Worse": "3", "Better": "3", "Newly errored": "1",
             "Newly failing": "2", "Still failing": "1", "Fixed": "1", "Passed in both": "1",
             "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New": "1",
         }  # fmt: skip
