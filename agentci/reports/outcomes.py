@@ -6,7 +6,7 @@ The last are latency, tokens and cost of all recorded runs, and their change.
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from math import fsum
 from typing import Final, Literal
@@ -358,6 +358,10 @@ NOTABLE_SHARE_OF_SLOWEST: Final = 0.5
 # milliseconds, as short times vary with the machine.
 LARGE_FACTOR: Final = 2
 MIN_LARGE_MS: Final = 1000
+# A case is named from this factor on, if its amount is so much more: a run of the same agent may
+# take one more step. By the attributes of ``Amounts``.
+LARGE_FACTOR_OF_CASE: Final = 3
+_LEAST_MORE: Final = {"latency_ms": MIN_LARGE_MS, "tokens": 1000, "cost_usd": 0.001}
 
 
 class Percentiles(Struct, frozen=True, kw_only=True):
@@ -388,6 +392,20 @@ class RunAmounts(Struct, frozen=True, kw_only=True):
     priced_cases: int = 0
 
 
+class LargeIncrease(Struct, frozen=True, kw_only=True):
+    """The cases of which one amount is at least ``LARGE_FACTOR_OF_CASE`` times the baseline's.
+
+    Attributes:
+        cases: their number.
+        case: id of the one with the largest factor.
+        factor: how many times as much it took.
+    """
+
+    cases: int
+    case: str
+    factor: float
+
+
 class ReportMetrics(Struct, frozen=True, kw_only=True):
     """What the runs of a report took.
 
@@ -399,6 +417,7 @@ class ReportMetrics(Struct, frozen=True, kw_only=True):
         baseline: the same cases in the baseline.
         models: that the agents called.
         models_before: those of the cases in the baseline, if it had others in the same cases.
+        large: by the names of ``Amounts``, of what several cases recorded in both runs.
     """
 
     run: RunAmounts
@@ -406,6 +425,7 @@ class ReportMetrics(Struct, frozen=True, kw_only=True):
     baseline: RunAmounts | None
     models: tuple[str, ...]
     models_before: tuple[str, ...] = ()
+    large: Mapping[str, LargeIncrease] = {}
 
 
 def summarize_metrics(report: Report) -> ReportMetrics:
@@ -417,11 +437,12 @@ def summarize_metrics(report: Report) -> ReportMetrics:
 @lru_cache(maxsize=1)
 def _summarize_metrics(report: IdentityKey[Report]) -> ReportMetrics:
     outcomes = list_case_outcomes(report.value)
-    pairs = [
-        _pair(each.amounts, each.before)
+    by_case = [
+        (each.summary.id, _pair(each.amounts, each.before))
         for each in outcomes
         if each.before is not None and not has_only_errors(each.results)
     ]
+    pairs = [pair for _, pair in by_case]
     known = [each for each in outcomes if each.models and each.models_before]
     models_before = _join_models(each.models_before for each in known)
     is_other = set(models_before) != {model for each in known for model in each.models}
@@ -431,7 +452,34 @@ def _summarize_metrics(report: IdentityKey[Report]) -> ReportMetrics:
         baseline=_sum_amounts([before for _, before in pairs]) if pairs else None,
         models=_join_models(each.models for each in outcomes),
         models_before=models_before if is_other else (),
+        large={
+            name: found for name in _LEAST_MORE if (found := _find_large_increase(name, by_case))
+        },
     )
+
+
+def _find_large_increase(
+    name: str, pairs: Iterable[tuple[str, tuple[Amounts, Amounts]]]
+) -> LargeIncrease | None:
+    """Find the cases of which an amount is much more; None if none is, or if there is only one."""
+    measured = [
+        (case, _read_amount(now, name), _read_amount(before, name)) for case, (now, before) in pairs
+    ]
+    known = [(case, now, old) for case, now, old in measured if now is not None and old]
+    factors = [
+        (now / old, case)
+        for case, now, old in known
+        if now >= max(old * LARGE_FACTOR_OF_CASE, old + _LEAST_MORE[name])
+    ]
+    if not factors or len(known) == 1:
+        return None
+    factor, case = max(factors, key=lambda each: each[0])
+    return LargeIncrease(cases=len(factors), case=case, factor=factor)
+
+
+def _read_amount(amounts: Amounts, name: str) -> float | None:
+    value: TokenTotals | float | None = getattr(amounts, name)
+    return value.input + value.output if isinstance(value, TokenTotals) else value
 
 
 def _join_models(models: Iterable[Iterable[str]]) -> tuple[str, ...]:
@@ -483,7 +531,7 @@ def _percentile(values: Sequence[float], share: float) -> float:
 
 
 def format_metrics(
-    metrics: ReportMetrics, *, bold: str = "", write_model: Callable[[str], str] = str
+    metrics: ReportMetrics, *, bold: str = "", write_name: Callable[[str], str] = str
 ) -> str:
     """Format what the runs took; "" if nothing was recorded.
 
@@ -493,9 +541,18 @@ def format_metrics(
 
     Args:
         bold: is put around each amount that is more by ``NOTABLE_SHARE``, p95 by
-            ``NOTABLE_SHARE_OF_SLOWEST``.
-        write_model: escapes the name of a model.
+            ``NOTABLE_SHARE_OF_SLOWEST``, and around cases of which it is much more.
+        write_name: escapes the name of a model or a case.
     """
+
+    def format_large(name: str) -> str:
+        found = metrics.large.get(name)
+        if found is None:
+            return ""
+        where = f"{format_count(found.cases, 'case')} ({write_name(found.case)}"
+        factor = f"{format_number(found.factor, 1)}{_TIMES}"
+        return f", {bold}at least {LARGE_FACTOR_OF_CASE}{_TIMES} in {where}: {factor}){bold}"
+
     run, common, before = metrics.run, metrics.common or _NOTHING, metrics.baseline or _NOTHING
     parts: list[tuple[str, str]] = []
     if run.latency_ms is not None:
@@ -512,18 +569,19 @@ def format_metrics(
             for name in ("p50", "p95")
         ]
         cases = _format_cases(run.latency_cases, common.latency_cases)
-        parts.append((f"latency {', '.join(shares)}", cases))
+        parts.append((f"latency {', '.join(shares)}{format_large('latency_ms')}", cases))
     if run.tokens is not None:
         tokens = (_count_tokens(run), _count_tokens(common), _count_tokens(before))
-        change = _format_change(_format_tokens, *tokens, bold)
+        change = _format_change(_format_tokens, *tokens, bold) + format_large("tokens")
         parts.append((change, _format_cases(run.token_cases, common.token_cases)))
     if run.cost_usd is not None:
         costs = (run.cost_usd, common.cost_usd, before.cost_usd)
         change = _format_change(_format_cost, *costs, bold)
         if run.priced_cases:
             change += " by `prices`"
+        change += format_large("cost_usd")
         parts.append((f"agent cost {change}", _format_cases(run.cost_cases, common.cost_cases)))
-    models = _format_models(metrics, bold, write_model)
+    models = _format_models(metrics, bold, write_name)
     shared = {cases for _, cases in parts}
     if len(parts) > 1 and len(shared) == 1 and "" not in shared:
         amounts = f"{'; '.join(text for text, _ in parts)} {shared.pop()}"
@@ -545,7 +603,7 @@ def _format_models(metrics: ReportMetrics, bold: str, write: Callable[[str], str
 
 def has_notable_change(metrics: ReportMetrics) -> bool:
     """Whether the models, the latency, the tokens or the cost of both runs differ."""
-    if metrics.models_before:
+    if metrics.models_before or metrics.large:
         return True
     return any(
         abs(after / before - 1) >= (NOTABLE_SHARE_OF_SLOWEST if name == _SLOWEST else NOTABLE_SHARE)
@@ -632,6 +690,7 @@ def _format_change(
     return f"{mark}{old} \N{RIGHTWARDS ARROW} {new}{share}{mark}"
 
 
+_TIMES: Final = "\N{MULTIPLICATION SIGN}"
 _AMOUNT: Final = re.compile(r"(?P<number>\$?[\d.,]+)(?P<unit>\D*)")
 
 

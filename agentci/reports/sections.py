@@ -391,7 +391,7 @@ def render_amounts(report: Report) -> str:
     metrics = summarize_metrics(report)
     if not has_notable_change(metrics):
         return markdown_prose(format_metrics(metrics))
-    return format_metrics(metrics, bold="**", write_model=markdown_code).replace("$", r"\$")
+    return format_metrics(metrics, bold="**", write_name=markdown_code).replace("$", r"\$")
 
 
 def render_further_amounts(report: Report) -> str:

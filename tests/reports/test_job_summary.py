@@ -203,6 +203,23 @@ def test_mean_scores_say_which_checks_count_as_0() -> None:
         assert "count as 0" not in _render(replace(make_report(kept), comparison=same))
 
 
+def test_outcome_in_a_table_is_that_of_the_mean_scores_beside_it() -> None:
+    """Of checks that both runs have, although a removed one counts in what is tested."""
+    scores = [0.8] * 11, [0.82] * 10
+    before, after = (
+        [replace(make_result("passed", s, case=f"c{n}"), id=f"{n:016x}") for n, s in enumerate(own)]
+        for own in scores
+    )
+    after.append(replace(before[10], status="skipped", judgement=None, reason="none"))
+    compared = compare_runs(before, after, (), baseline="base")
+    [evaluator] = compared.evaluators
+    assert (evaluator.after or 0) < (evaluator.before or 0)
+    evaluator = replace(evaluator, outcome="pass", no_longer_evaluated=())
+    compared = replace(compared, evaluators=(evaluator,))
+    text = _render(replace(make_report(after), comparison=compared))
+    assert "0\\.8 | 0\\.82 (+0.02) | improved |" in text
+
+
 def test_evaluator_with_removed_cases_is_compared_over_the_common_ones() -> None:
     before = [replace(make_result("passed", 1.0, case=f"c{n}"), id=f"{n:016x}") for n in range(12)]
     kept = before[:10]

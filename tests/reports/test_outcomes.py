@@ -1,5 +1,6 @@
 """Outcomes of cases and of repeats, and what runs took, as all report formats show them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from agentci.reports.outcomes import (
 )
 from agentci.reports.registry import ReportWriter
 from agentci.reports.run_content import encode_content
+from agentci.reports.sections import render_amounts
 from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
 
 
@@ -281,6 +283,35 @@ def test_slow_cases_are_beside_the_verdict() -> None:
         assert metrics.run.latency_ms is not None
         assert metrics.run.latency_ms.p50 == 1000
         assert has_notable_change(metrics) == is_beside
+
+
+@pytest.mark.parametrize(
+    ("slow", "text"),
+    [
+        ([2999], ""),
+        ([3000], ", **at least 3x in 1 case (`c0`: 3x)**"),
+        ([3500, 6120], ", **at least 3x in 2 cases (`c1`: 6.1x)**"),
+    ],
+)
+def test_cases_that_took_much_more_are_counted(slow: Sequence[float], text: str) -> None:
+    """One slow case changes neither the median nor the sums."""
+    pairs = [(_run(each), _run(1000)) for each in (*slow, *[1000] * 99)]
+    report = replace(_report(*pairs), comparison=Comparison(baseline="base"))
+    shown = render_amounts(report).replace("\N{MULTIPLICATION SIGN}", "x")
+    assert f"p95 1 s (unchanged){text}" in shown
+
+
+def test_single_case_has_no_amounts_beside_those_of_the_run() -> None:
+    report = _report((_run(4000, 9000), _run(1000, 20)))
+    assert format_metrics(summarize_metrics(report)) == (
+        "latency p50 1 → 4 s (+300%), p95 1 → 4 s (+300%); 21 → 9,001 tokens (+42,762%)"
+    )
+
+
+def test_small_amounts_may_be_a_multiple() -> None:
+    """Short times vary with the machine."""
+    pairs = [(replace(_run(900, 400), cost_usd=0.0009), replace(_run(9, 4), cost_usd=0.0001))] * 2
+    assert "case" not in format_metrics(summarize_metrics(_report(*pairs)))
 
 
 def test_run_that_crashed_is_not_compared() -> None:

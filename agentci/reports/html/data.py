@@ -57,6 +57,7 @@ from agentci.reports.groups_and_totals import (
     is_invalid_input,
 )
 from agentci.reports.outcomes import (
+    LARGE_FACTOR_OF_CASE,
     NOTABLE_SHARE,
     NOTABLE_SHARE_OF_SLOWEST,
     Amounts,
@@ -279,6 +280,7 @@ class PageData:
             "lost": _describe_lost(causes.lost, report.comparison),
             "recorded": _describe_time(**self._recorded),
             "noise": [NOTABLE_SHARE, NOTABLE_SHARE_OF_SLOWEST],
+            "large_factor": LARGE_FACTOR_OF_CASE,
             "metrics": to_builtins(metrics),
             "models": _name_models(metrics),
             "policy": _describe_policy(report),

@@ -168,7 +168,7 @@ function spanRow({ now, then, tokens, before_tokens: old, first_token_ms: first,
   const times = [now, then].map((found, at) => found && `${at ? 'baseline ' : ''}${milliseconds(found[0])} to ${milliseconds(endOf(found))}`);
   const row = [
     make('span.name', { class: span.kind === 'tool' ? 'mono' : '', style: { 'padding-left': `${0.8 * depth}rem` } }, isGone ? make('del', label) : isNew ? make('ins', label) : label, error && make('b.worse', ' failed')),
-    make('span.track', { 'aria-hidden': 'true', title: times.filter(Boolean).join('; ') }, bar(now, `${span.kind}${error ? ' error' : ''}`, first && make('u', { style: { width: `${(100 * first) / now[1]}%` } }), error && '\u2715'), bar(then, 'ghost')),
+    make('span.track', { 'aria-hidden': 'true', title: times.filter(Boolean).join('; ') }, bar(now, `${span.kind}${error ? ' error' : ''}`, now && first && make('u', { style: { width: `${(100 * first) / now[1]}%` } }), error && '\u2715'), bar(then, 'ghost')),
     make(
       'span.amounts',
       make('span', tokens && [count(sum(tokens)), unseen(' tokens'), ' ', amountDelta(sum(tokens), sum(old), count, 1)]),

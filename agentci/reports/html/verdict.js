@@ -117,6 +117,7 @@ function tilesView() {
     return make('div.card.tile', make('dt', label), make('dd', format(value)), make('dd.under', under, more));
   };
   const latency = { format: milliseconds, least: 20 };
+  const large = (name, f, sort) => name in metrics.large && make('div', make('a', { href: writeHash('/compare', { f, sort }) }, `${DATA.large_factor}\u00d7 or more in ${countOf(metrics.large[name].cases, 'case')}`));
   return make(
     'dl.tiles',
     make(
@@ -133,9 +134,9 @@ function tilesView() {
       make('dd.legend', ...legendOf(totals), missing > 0 && make('span', make('i.errored'), `${count(missing)} no longer evaluated`), advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
     tile('ms', 'Latency of a case, p50', (each) => each.latency_ms?.p50, latency),
-    tile('ms', 'Latency of a case, p95', (each) => each.latency_ms?.p95, { ...latency, noise: DATA.noise[1] }),
-    tile('tokens', 'Input + output tokens', (each) => each.tokens && each.tokens.input + each.tokens.output, { format: count, least: 1 }),
-    tile('usd', run.priced_cases ? prose('Agent cost (from `prices`)') : 'Agent cost', (each) => each.cost_usd, { format: dollars, least: 0.00005 }, metrics.models_before?.length > 0 && make('div', DATA.models)),
+    tile('ms', 'Latency of a case, p95', (each) => each.latency_ms?.p95, { ...latency, noise: DATA.noise[1] }, large('latency_ms', 'slow', 'slower')),
+    tile('tokens', 'Input + output tokens', (each) => each.tokens && each.tokens.input + each.tokens.output, { format: count, least: 1 }, large('tokens', 'costly', 'longer')),
+    tile('usd', run.priced_cases ? prose('Agent cost (from `prices`)') : 'Agent cost', (each) => each.cost_usd, { format: dollars, least: 0.00005 }, [large('cost_usd', 'dearer', 'dearer'), metrics.models_before?.length > 0 && make('div', DATA.models)]),
   );
 }
 

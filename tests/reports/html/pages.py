@@ -330,6 +330,7 @@ def removed_step_report() -> Report:
     before = make_run("There is no flight to Rome.", "Rome")
     tool = RunSpan(id="t", name="find_flight", kind="tool", start_ms=810, ms=20, parent="a")
     first, second, agent = before.spans
+    first = replace(first, first_token_ms=300)
     before = replace(before, spans=(agent, first, tool, second))
     now = replace(before, spans=(replace(agent, ms=400), replace(second, start_ms=10)))
     result = make_result("passed", 1.0, case="by_air")

@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
+from unittest.mock import ANY
 
 import pytest
 
@@ -168,6 +169,10 @@ class TestOverview:
         assert "(pass rate 75%" in page.texts("h1")[0]
         assert rate.split("\n")[1].strip() == "75%"
         assert " ".join(rate.split()).split(" from ")[1].startswith("83% 9 passed")
+        assert latency.endswith("3\u00d7 or more in 1 case")
+        page.run("document.querySelector('.tile a').click()")
+        page.wait("location.hash === '#/compare?f=slow&sort=slower'")
+        assert page.texts(".beside header b:first-child") == ["to_rome"]
         rescored = compared(conversation_report(), make_trend(), rescored=2)
         page = show(rescored)
         assert "from 83%" in page.texts(".tile")[0]
@@ -2188,13 +2193,17 @@ class TestOtherViews:
         good = make_run("The fee is 4.99 EUR.", "Rome")
         dearer = make_run("The fee is 5.99 EUR.", "Rome")
         slow = replace(dearer, latency_ms=9000)
-        for number, run in enumerate((good, dearer, make_run("Sorry, no.", "Paris"), slow)):
+        other = make_run("Sorry, no.", "Paris")
+        long = {f"argument_{number}": "a city far away " * 9 for number in range(3)}
+        call = replace(other.turns[0].calls[0], arguments={"to": "Paris", "seats": 2, **long})
+        wide = replace(other, turns=(replace(other.turns[0], calls=(call,)), other.turns[1]))
+        for number, run in enumerate((good, dearer, other, slow, wide)):
             result = make_result("passed", 0.8, case=f"c{number}", evaluator="tone")
             content, old = (chunks.append(encode_content(each)) for each in (run, good))
             case = replace(result.case, content=content)
             results.append(replace(result, id=f"{number:016x}", case=case))
             before[results[-1].id] = BaselineCheck(status="passed", score=1.0, content=old)
-        lower = tuple(make_change(f"c{number}", 1.0, 0.8, "passed") for number in range(4))
+        lower = tuple(make_change(f"c{number}", 1.0, 0.8, "passed") for number in range(5))
         report = replace(
             compared(
                 make_report(results),
@@ -2208,16 +2217,18 @@ class TestOtherViews:
         assert [" ".join(each.split()) for each in page.texts(".members .line")] == [
             "reference 4.99 this run 5.99",
             'Tool call (turn 1) find_flight to: reference "Rome" this run "Paris"',
+            ANY,
         ]
+        assert page.run("document.documentElement.scrollWidth - innerWidth") <= 0
         names = [" ".join(each.split()) for each in page.texts(".members li > :nth-child(2)")]
-        assert names == ["c1, c3", "c2"]
-        assert page.texts(".members + .btn") == ["Show all 3 in full"]
+        assert names == ["c1, c3", "c2", "c4"]
+        assert page.texts(".members + .btn") == ["Show all 4 in full"]
         page.press("j")
         page.press("j")
         assert _focus(page) == "c1"
         page.run("document.querySelector('.members + .btn').click()")
         assert page.texts(".members") == []
-        assert page.texts(".beside header b:first-child") == ["c0", "c1", "c2", "c3"]
+        assert page.texts(".beside header b:first-child") == ["c0", "c1", "c2", "c3", "c4"]
 
     def test_changed_fact_of_passing_cases_is_shown_apart_from_other_words(
         self, show: Show
