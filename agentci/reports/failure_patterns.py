@@ -73,8 +73,10 @@ _RESOURCE_CRITERIA: Final = re.compile(r"(time|time of the run|cost|(\w+ )*token
 # Checks of tool calls by what they require, and by what they say of a call.
 _TOOL_ERRORS: Final = "tool errors <= "
 _ABOUT_CALLS: Final = re.compile(r"`[^`]+` was (not )?called\b")
-# How often tools may be called; the calls themselves are part of the pattern.
-_LIMIT_ON_CALLS: Final = re.compile(r"([^\s,]+ )?tool calls <= |[^\s,]+ calls <= ")
+# How often tools may be called, and how long an answer may be.
+_LIMIT_ON_COUNTS: Final = re.compile(
+    r"([^\s,]+ )?tool calls <= |[^\s,]+ calls <= |(words|characters) [<>]= "
+)
 
 
 NO_CHANGES: Final = RunChanges()
@@ -118,6 +120,8 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
 
     Attributes:
         cause: equal for cases with the same cause.
+        wording: the same, with the words of reasons that are also in the texts of the case; cases
+            with the same wording have the same cause, too.
         decisive: the check that decides it.
         kind: how its calls and answers differ, without their values: ``missing refund``; empty if
             they do not, or if a tool error is the cause.
@@ -130,6 +134,7 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
     """
 
     cause: tuple[str, ...]
+    wording: tuple[str, ...]
     decisive: CheckResult
     kind: str
     tool_error: ToolError | None
@@ -181,7 +186,8 @@ def make_pattern(
     tool_error = _find_tool_error(decisive, content, changes, is_new=is_new(decisive))
     kind = "" if tool_error else _describe_kinds(decisive, content, is_new=is_new(decisive))
     return builder.make(
-        cause=(decisive.config, *_make_cause(decisive, content, tool_error, kind)),
+        cause=tuple(_make_cause(decisive, content, tool_error, kind)),
+        wording=tuple(_make_cause(decisive, content, tool_error, kind, with_values=True)),
         decisive=decisive,
         kind=kind,
         tool_error=tool_error,
@@ -190,11 +196,17 @@ def make_pattern(
 
 
 def _make_cause(
-    decisive: CheckResult, content: RunContent, tool_error: ToolError | None, kind: str
+    decisive: CheckResult,
+    content: RunContent,
+    tool_error: ToolError | None,
+    kind: str,
+    *,
+    with_values: bool = False,
 ) -> Iterator[str]:
+    yield decisive.config
     if tool_error is None:
         yield from (decisive.evaluator.name, decisive.status, kind)
-        yield from _describe_reasons(decisive, content)
+        yield from _describe_reasons(decisive, content, with_values=with_values)
     else:
         yield from ("", tool_error.tool, tool_error.changed)
         yield from find_numbers(hide_case_values(tool_error.text, decisive.case))[0]
@@ -272,8 +284,14 @@ def _list_checked_rows(result: CheckResult) -> list[ToolCallRow]:
     return [row for turn in listed for row in turn.rows if row.mark]
 
 
-def _describe_reasons(result: CheckResult, content: RunContent) -> Iterator[str]:
-    """Yield what a check says besides calls that differ, without the values of its case."""
+def _describe_reasons(
+    result: CheckResult, content: RunContent, *, with_values: bool
+) -> Iterator[str]:
+    """Yield what a check says besides calls that differ, without quotes and numbers.
+
+    Args:
+        with_values: whether to keep words that are in the texts of the case, too.
+    """
     if result.status == "errored":
         yield find_reason_key(result)
         return
@@ -284,7 +302,7 @@ def _describe_reasons(result: CheckResult, content: RunContent) -> Iterator[str]
         quotes = content.level not in KEPT_LEVELS
         misses = () if judgement is None else judgement.misses
         texts = [each if quotes else shorten_quotes(each, result) for each in misses]
-        values = _list_words(_list_texts(content))
+        values = {} if with_values else _list_words(_list_texts(content))
         yield from dict.fromkeys(
             " ".join(each for each in _list_words([text]) if each not in values)
             for text in (result.reason or "", *texts)
@@ -381,23 +399,29 @@ def _describe_checked_row(row: ToolCallRow) -> Iterator[str]:
 FORBIDDEN: Final = 0
 TOOL_ERROR: Final = 1
 _CALLS: Final = 2
-_ANSWER: Final = 3
-LIMIT: Final = 4
+_RULE: Final = 3
+_ANSWER: Final = 4
+LIMIT: Final = 5
 
 
 def rank_seriousness(result: CheckResult) -> int:
-    """Rank a failed check: forbidden calls, errors of tools, other calls, answers, limits."""
+    """Rank a failed check: forbidden calls, errors of tools, other calls, answers, limits.
+
+    Of answers, a rule says what is wrong, and comes before a score.
+    """
     judgement, evaluator = result.judgement, result.evaluator
     is_check = evaluator.type == "check"
     if is_check and judgement is not None and has_forbidden_call(judgement.details):
         return FORBIDDEN
     if is_check and evaluator.criterion.startswith(_TOOL_ERRORS):
         return TOOL_ERROR
-    if is_resource_limit(result) or (is_check and _LIMIT_ON_CALLS.match(evaluator.criterion)):
+    if is_resource_limit(result) or (is_check and _LIMIT_ON_COUNTS.match(evaluator.criterion)):
         return LIMIT
     misses = judgement.misses if is_check and judgement is not None else ()
     is_about_calls = _lists_calls(result) or any(map(_ABOUT_CALLS.match, misses))
-    return _CALLS if is_about_calls else _ANSWER
+    if is_about_calls:
+        return _CALLS
+    return _RULE if is_check else _ANSWER
 
 
 def is_resource_limit(result: CheckResult) -> bool:
@@ -586,6 +610,7 @@ class _PatternBuilder:
         self,
         *,
         cause: tuple[str, ...],
+        wording: tuple[str, ...],
         decisive: CheckResult,
         kind: str,
         tool_error: ToolError | None,
@@ -594,6 +619,7 @@ class _PatternBuilder:
         written = "\0".join(self._key).encode("utf-8", "surrogatepass")
         return FailurePattern(
             cause=cause,
+            wording=wording,
             decisive=decisive,
             kind=kind,
             tool_error=tool_error,

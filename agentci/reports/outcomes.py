@@ -261,9 +261,11 @@ def _number_clusters(
         > MAX_DIFFERING
     }
     causes: dict[tuple[str, ...], list[CaseOutcome]] = {}
+    by_wording: dict[tuple[str, ...], tuple[str, ...]] = {}
     for outcome, pattern in zip(outcomes, patterns, strict=True):
         if pattern is not None:
-            causes.setdefault(pattern.cause, []).append(outcome)
+            cause = by_wording.setdefault(pattern.wording, pattern.cause)
+            causes.setdefault(cause, []).append(outcome)
     ranked = sorted(causes, key=lambda cause: rank_cause(causes[cause]))
     clusters = {cause: number for number, cause in enumerate(ranked)}
     variants: dict[tuple[int, bytes, tuple[str, ...]], int] = {}
@@ -271,7 +273,7 @@ def _number_clusters(
         if pattern is None:
             yield outcome
         else:
-            cluster = clusters[pattern.cause]
+            cluster = clusters[by_wording[pattern.wording]]
             whole = cluster, pattern.key, pattern.numbers if pattern.key in split else ()
             variant = variants.setdefault(whole, len(variants))
             yield replace(outcome, cluster=cluster, variant=variant)

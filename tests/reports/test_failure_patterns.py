@@ -654,6 +654,14 @@ def test_cases_that_differ_in_values_have_one_cause() -> None:
     assert [len(group) for group in list_causes(report).new] == [5, 3, 1]
 
 
+def test_words_of_a_reason_that_a_user_also_says_are_no_values() -> None:
+    """Else 'does not contain' would be another cause where a question has these words."""
+    questions = ("Where is it?", "Does it not work?", "What does the package contain?")
+    misses = ["the answer does not contain '30 days'"]
+    cases = [case_of(_turn("No.", question), misses=misses) for question in questions]
+    assert [each.cluster for each in list_case_outcomes(report_of(*cases))] == [0, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "same"),
     [
@@ -912,6 +920,22 @@ def test_failed_checks_of_a_case_begin_with_the_cause() -> None:
     assert [each["name"] for each in data["evaluators"]] == ["limit", "answers", "no_tool_errors"]
     for text in (text_of(CommentReport(), report), _render_terminal(report)):
         assert sorted(expected, key=text.index) == expected
+
+
+def test_a_rule_about_answers_decides_before_a_score_and_a_limit_on_their_length() -> None:
+    others = [
+        make_result("failed", 0.4, case="a", evaluator="similarity", type="builtin"),
+        make_result(
+            "failed", 0.0, case="a", evaluator="short", type="check", criterion="words <= 9"
+        ),
+    ]
+    rule: dict[str, Any] = {"evaluator": "contains", "type": "check", "misses": ["not `30 days`"]}
+    results = [make_result("failed", 0.0, case="b", **rule), *others]
+    results.append(make_result("failed", 0.0, case="a", **rule))
+    cases = list_case_outcomes(make_report(results))
+    names = [[each.evaluator.name for each in case.problems] for case in cases]
+    assert names == [["contains"], ["contains", "similarity", "short"]]
+    assert [case.cluster for case in cases] == [0, 0]
 
 
 def test_a_limit_does_not_decide_where_something_else_fails() -> None:

@@ -688,7 +688,7 @@ class TestOverview:
         )
         assert tiles < table
         page.run("scrollTo(0, document.body.scrollHeight)")
-        page.wait("document.querySelector('tr.row:last-of-type').ariaRowIndex === '131'")
+        page.wait("document.querySelector('tr.row:last-of-type')?.ariaRowIndex === '131'")
 
     def test_regressions_are_on_one_line(self, show: Show) -> None:
         """Their statistics are folded, as the cards with the failures come next."""
