@@ -36,6 +36,7 @@ from agentci.reports.contents import (
     load_run,
 )
 from agentci.reports.failure_patterns import (
+    LIMIT,
     MAX_DIFFERING,
     NO_CHANGES,
     TOOL_ERROR,
@@ -159,13 +160,24 @@ def rank_problem(result: CheckResult) -> tuple[bool, bool, float]:
     return (result.status != "failed", not result.evaluator.required, score)
 
 
-def rank_cause(cases: Sequence[CaseOutcome]) -> tuple[bool, bool, int, int]:
-    """Rank a cause: failed before errored, required before advisory, then serious, frequent."""
+def rank_cause(cases: Sequence[CaseOutcome]) -> tuple[bool, bool, int, bool, int, int]:
+    """Rank a cause: failed before errored, required before advisory, then serious, frequent.
+
+    Of other calls and answers, what fails a single case is behind what fails several.
+    """
     decisive = cases[0].decisive or cases[0].results[0]
     rank = rank_seriousness(decisive)
     if cases[0].tool_error is not None:
         rank = TOOL_ERROR
-    return (decisive.status != "failed", not decisive.evaluator.required, rank, -len(cases))
+    kind = min(rank, TOOL_ERROR + 1) if rank < LIMIT else LIMIT
+    return (
+        decisive.status != "failed",
+        not decisive.evaluator.required,
+        kind,
+        len(cases) == 1,
+        rank,
+        -len(cases),
+    )
 
 
 def list_case_outcomes(report: Report) -> tuple[CaseOutcome, ...]:

@@ -808,7 +808,10 @@ def test_causes_have_different_names() -> None:
 
 
 def test_serious_causes_come_before_frequent_ones() -> None:
-    """Forbidden calls, tool errors, other calls, answers, limits; required before advisory."""
+    """Forbidden calls, tool errors, other calls, answers, limits; required before advisory.
+
+    What is wrong with the calls or the answer of a single case follows what fails several.
+    """
     forbidden: dict[str, Any] = {"type": "check", "details": {"forbidden": ["refund"]}}
     cases = [
         *(case_of(_turn("No.", PARCEL), evaluator="polite", required=False) for _ in range(9)),
@@ -818,15 +821,16 @@ def test_serious_causes_come_before_frequent_ones() -> None:
         *(case_of(_turn("Ok.", "Ok."), **_required("send_mail")) for _ in range(2)),
         case_of(_turn("Ok.", "Ok."), **tool_errors("`pay` failed")),
         case_of(_turn("Ok.", "Ok."), evaluator="forbidden", **forbidden),
+        case_of(_turn("Ok.", "Ok."), **{**_required("pay"), "evaluator": "pays"}),
     ]
     report = report_of(*cases)
     causes = list_causes(report)
     found = [(group[0].problems[0].evaluator.name, len(group)) for group in causes.new]
     assert found == [
         *(("forbidden", 1), ("no_tool_errors", 1), ("required_tools", 2), ("consent", 3)),
-        *(("limit", 5), ("limit", 4), ("polite", 9)),
+        *(("pays", 1), ("limit", 5), ("limit", 4), ("polite", 9)),
     ]
-    assert [group[0].cluster for group in causes.new] == [*range(7)]
+    assert [group[0].cluster for group in causes.new] == [*range(8)]
     comment = text_of(CommentReport(), report)
     assert comment.index("`c24`") < comment.index("`c18`") < comment.index("`c9`")
 
