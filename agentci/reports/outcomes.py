@@ -586,7 +586,9 @@ def format_metrics(
         parts.append((f"latency {', '.join(shares)}{format_large('latency_ms')}", cases))
     if run.tokens is not None:
         tokens = (_count_tokens(run), _count_tokens(common), _count_tokens(before))
-        change = _format_change(_format_tokens, *tokens, bold) + format_large("tokens")
+        change = _format_change(_format_tokens, *tokens, bold)
+        # They are what costs.
+        change += "" if "cost_usd" in metrics.large else format_large("tokens")
         parts.append((change, _format_cases(run.token_cases, common.token_cases)))
     if run.cost_usd is not None:
         costs = (run.cost_usd, common.cost_usd, before.cost_usd)

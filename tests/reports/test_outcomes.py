@@ -301,6 +301,14 @@ def test_cases_that_took_much_more_are_counted(slow: Sequence[float], text: str)
     assert f"p95 1 s (unchanged){text}" in shown
 
 
+def test_case_that_took_many_tokens_is_counted_once() -> None:
+    same = _run(None, 1000)
+    dear, cheap = replace(_run(None, 9000), cost_usd=0.9), replace(same, cost_usd=0.1)
+    for now, before in ((dear, cheap), (replace(dear, cost_usd=None), same)):
+        text = format_metrics(summarize_metrics(_report((now, before), (before, before))))
+        assert text.count("in 1 case (c0: ") == 1
+
+
 def test_single_case_has_no_amounts_beside_those_of_the_run() -> None:
     report = _report((_run(4000, 9000), _run(1000, 20)))
     assert format_metrics(summarize_metrics(report)) == (
