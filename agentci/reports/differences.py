@@ -6,13 +6,14 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from agentci._util.text import change, escape, truncate
 from agentci._util.text.format import format_count
 from agentci.evaluators.changed_facts import find_changed_facts
 from agentci.model.result import BaselineTurn, CallContent, ExpectedCall, RunContent, TurnContent
 from agentci.model.values import Json, replace
+from agentci.recordings.tool_errors import format_error, parse_result
 from agentci.reports.short_facts import (
     Quote,
     ShortFact,
@@ -202,7 +203,7 @@ def _find_differences(content: RunContent, reference: Reference) -> RunDifferenc
     turns = format_missing_turns(missing)
     return RunDifference(
         missing_turns=tuple(missing),
-        calls=tuple(_group_by_turn(shown)),
+        calls=tuple(_group_by_turn(shown, content.turns)),
         fact=ShortFact(turns) if turns else _describe_calls(calls) if calls else facts[0],
         answer_fact=next(iter(facts), None),
         answer=answer,
@@ -290,15 +291,26 @@ def _count_lines(calls: Sequence[_DifferingCall]) -> int:
     return sum(1 for call in calls for _ in _wrap(call.texts))
 
 
-def _group_by_turn(calls: Sequence[_DifferingCall]) -> Iterator[TurnDifference]:
+def _group_by_turn(
+    calls: Sequence[_DifferingCall], turns: Sequence[TurnContent]
+) -> Iterator[TurnDifference]:
     for number in dict.fromkeys(each.turn for each in calls):
         own = [each for each in calls if each.turn == number]
+        texts = tuple(text for each in own for text in each.texts)
         yield TurnDifference(
             turn=number,
             reference=own[0].reference,
-            texts=tuple(text for each in own for text in each.texts),
+            texts=(*texts, *_format_error(turns[number - 1].calls)),
             rows=tuple(each.place for each in own),
         )
+
+
+def _format_error(calls: Sequence[CallContent]) -> Iterator[str]:
+    """Yield the first tool error, which may follow from other arguments."""
+    for call in calls:
+        if call.failed and call.result is not UNSET:
+            yield _format("!", f"{call.name} failed: {format_error(parse_result(call.result))}")
+            return
 
 
 def _name_kinds(calls: Sequence[_DifferingCall]) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from agentci._util.text.change import ABSENT, ArgumentChange
 from agentci.model.result import BaselineTurn, CallContent, ExpectedCall, RunContent, TurnContent
+from agentci.model.values import replace
 from agentci.reports.differences import (
     MAX_CALL_LINES,
     RunDifference,
@@ -102,6 +103,19 @@ def _turn(**given: Any) -> TurnContent:
             [_turn(baseline=BaselineTurn(answer="No.", calls=(_expected("f", a=1),)))],
             ["- f(a=1)", "- No.", "+ Yes."],
             id="baseline without an eval case",
+        ),
+        pytest.param(
+            [
+                _turn(
+                    expected_calls=(_expected("f", a=1),),
+                    calls=(
+                        replace(_call("f", a=2), result={"error": "no 2"}, failed=True),
+                        replace(_call("f", a=1), result={"error": "busy"}, failed=True),
+                    ),
+                )
+            ],
+            ["+ f(a=2)", "! f failed: no 2"],
+            id="a tool fails",
         ),
     ],
 )
