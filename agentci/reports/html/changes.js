@@ -16,9 +16,9 @@ function changesView() {
     ...errors.slice(0, MAX_LINES).map((each) => changeCard(each, errorCause(each))),
   ];
   const lines = [
-    ...(DATA.more_causes ?? []).map((index) => CASES[index]),
+    ...causeLines(DATA.more_causes),
     ...(HAS_BASELINE ? errored : errors.slice(MAX_LINES)),
-    ...(DATA.known ?? []).map(([index, size]) => ({ ...CASES[index], state: 'still_failing', size })),
+    ...causeLines(DATA.known, { state: 'still_failing' }),
   ];
   const most = MAX_CAUSES - cards.length;
   const [facts, ...others] = LOWER_OR_FIXED.map((state) =>
@@ -36,6 +36,11 @@ function changesView() {
     ),
     make('div.changes', inColumns(cards), rest.length > 0 && restView(rest, lines.slice(most))),
   );
+}
+
+/** The first case of each cause, with the number of cases, and what happened. */
+function causeLines(causes = [], others = {}) {
+  return causes.map(([index, size, fact]) => ({ ...CASES[index], ...others, size, fact }));
 }
 
 function errorCause(each) {
@@ -114,8 +119,8 @@ function changeCard(each, { cases, first, ...likeness }) {
   );
 }
 
-/** The facts of an answer in the baseline and now. */
-function factsView({ facts: [before, after] }) {
+/** Facts of an answer in the baseline and now. */
+function factsView([before, after]) {
   return [make('del', unseen('baseline '), before), ' \u2192 ', make('ins', unseen('this run '), after)];
 }
 
@@ -260,8 +265,8 @@ function restView(rest, more) {
       statePill(each.state, each.status),
       make('b', each.id, others > 0 && quiet(` and ${count(others)} more`)),
       each.state === 'changed_fact'
-        ? make('span', factsView(each))
-        : [make('span', make('b', check.evaluator.name), ' ', quiet((check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
+        ? make('span', factsView(each.facts))
+        : [make('span', make('b', check.evaluator.name), ' ', quiet(each.fact ? prose(each.fact) : (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
     );
   };
   return make(

@@ -18,6 +18,7 @@ from agentci._util.text import escape, json_text
 from agentci._util.text.change import ARROW, find_numbers
 from agentci._util.text.format import format_count
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
+from agentci.model.case import ChangedText
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import SCORED_STATUSES, CheckResult, Report, RunContent, TurnContent
@@ -41,7 +42,7 @@ from agentci.reports.check_text import (
 )
 from agentci.reports.contents import KEPT_LEVELS, find_start, load_run, reduce_content
 from agentci.reports.differences import RunDifference, format_missing_turns
-from agentci.reports.failures import Cause, list_causes, name_causes
+from agentci.reports.failures import Cause, Causes, list_causes, name_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     choose_mean,
@@ -70,6 +71,7 @@ from agentci.reports.outcomes import (
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
 from agentci.reports.policy_effects import explain_policy
 from agentci.reports.sections import choose_status
+from agentci.reports.short_facts import ShortFact
 from agentci.reports.verdict import (
     format_conclusion,
     list_further_reasons,
@@ -141,8 +143,9 @@ MAX_POLICY_NOTES: Final = 2
 MAX_CASE_NAMES: Final = 20
 # Of the runs of cases that only the baseline has, in JSON.
 MAX_MISSING_CHARACTERS: Final = 1024**2
-# Causes that have a card in the overview.
+# Causes that have a card in the overview. As many others have a line, of so many characters.
 MAX_CAUSES: Final = 6
+MAX_FACT: Final = 80
 
 
 class _Block(NamedTuple):
@@ -171,10 +174,7 @@ class PageData:
         self._removed = _group_removed(report.comparison)
         self._ranks: dict[int, int] = {}
         self._missing = _find_missing_contents(report)
-        self._facts = {
-            id(outcome): [each.before or "nothing", each.after or "nothing"]
-            for outcome, each in list_changed_facts(report)
-        }
+        self._facts = {id(outcome): _show(each) for outcome, each in list_changed_facts(report)}
 
     def render_blocks(self) -> Iterator[Markup]:
         """Yield a script element per block of cases."""
@@ -275,8 +275,8 @@ class PageData:
             ],
             "reasons": [*self._reasons],
             "cause_names": {f"{key}": name for key, name in name_causes(report).items()},
-            "more_causes": [places[id(group[0])] for group in causes.new[MAX_CAUSES:]],
-            "known": [[places[id(group[0])], len(group)] for group in causes.known],
+            "more_causes": list(_list_lines(causes, causes.new[MAX_CAUSES:], places)),
+            "known": list(_list_lines(causes, causes.known, places)),
             "lost": _describe_lost(causes.lost, report.comparison),
             "recorded": _describe_time(**self._recorded),
             "noise": [NOTABLE_SHARE, NOTABLE_SHARE_OF_SLOWEST],
@@ -311,6 +311,7 @@ class PageData:
                     "answer_changed": outcome.answer_changed,
                     "tools": outcome.failing_tools,
                     "facts": self._facts.get(id(outcome)),
+                    "failed_facts": _list_failed_facts(outcome),
                     "calls_changed": self._calls_changed[place],
                     "results_changed": self._results_changed[place],
                     "not_compared": outcome.answer_changed is None
@@ -427,6 +428,28 @@ def _describe_cause(cause: Cause, cases: list[int]) -> JsonObject:
             }
         ),
     }
+
+
+def _list_failed_facts(outcome: CaseOutcome) -> list[str] | None:
+    """List the facts of the answer of a failed case in the baseline and now, if they differ."""
+    changes = outcome.summary.changes
+    if outcome.cluster is None or changes is None or not (changes.facts and changes.answer):
+        return None
+    return _show(changes.answer)
+
+
+def _show(facts: ChangedText) -> list[str]:
+    return [facts.before or "nothing", facts.after or "nothing"]
+
+
+def _list_lines(
+    causes: Causes, groups: Sequence[Sequence[CaseOutcome]], places: Mapping[int, int]
+) -> Iterator[tuple[int, int, str]]:
+    """Yield the first case, the number of cases and in short what happened, as in the comment."""
+    for number, group in enumerate(groups):
+        fact = causes.describe(group).fact if number < MAX_CAUSES else ShortFact()
+        shown = fact.write(MAX_FACT, str, "`{}`".format)
+        yield places[id(group[0])], len(group), shown
 
 
 def _has_other_calls(turn: TurnContent) -> bool:

@@ -7,7 +7,7 @@ from lxml import html
 from msgspec import to_builtins
 
 from agentci._util.text.json_text import dumps_for_html
-from agentci.model.case import DialogueTurn
+from agentci.model.case import ChangedText, DialogueTurn, RunChanges
 from agentci.model.gate import (
     ChangedStatus,
     CheckChange,
@@ -323,6 +323,25 @@ def not_captured_report() -> Report:
     [own] = report.results
     other = replace(own, id="1" * 16, evaluator=replace(own.evaluator, name="tone"))
     return replace(report, results=(own, other))
+
+
+def changed_days_report(*evaluators: str) -> Report:
+    """Newly failing cases, one of each evaluator, whose answer has another number of days."""
+    chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
+    good, bad = (make_run(f"Within {days} days of delivery.", "Rome") for days in (30, 14))
+    numbers = [chunks.append(encode_content(each)) for each in (bad, good)]
+    answer = ChangedText(before="30 days", after="14 days")
+    changes = RunChanges(answer=answer, facts='expected "30 days", got "14 days"')
+    for number, evaluator in enumerate(evaluators):
+        result = make_result("failed", 0.0, case=f"c{number}", evaluator=evaluator)
+        case = replace(result.case, content=numbers[0], changes=changes)
+        results.append(replace(result, id=f"{number:016x}", case=case))
+        before[results[-1].id] = BaselineCheck(status="passed", score=1.0, content=numbers[1])
+    return replace(
+        compared(make_report(results), make_trend()),
+        contents=StoredContents(chunks=chunks, redact=lambda content: content),
+        baseline=before,
+    )
 
 
 def removed_step_report() -> Report:

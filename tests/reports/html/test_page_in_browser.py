@@ -37,6 +37,7 @@ from tests.helpers.support import ROOT
 from tests.reports.html.pages import (
     HOSTILE,
     calls_of,
+    changed_days_report,
     compared,
     conversation_report,
     failing_tool_report,
@@ -2169,6 +2170,17 @@ class TestOtherViews:
             ".map((each) => each.textContent)"
         )
         assert len(names) == len({*names}) == 17
+
+    def test_cases_of_a_cause_show_the_facts_that_changed(self, show: Show) -> None:
+        page = show(changed_days_report("tone", "tone", "tone"), "#/compare")
+        assert [" ".join(each.split()) for each in page.texts(".members li")] == [
+            "✕ c1, c2 baseline 30 days → this run 14 days"
+        ]
+
+    def test_causes_without_a_card_say_what_happened(self, show: Show) -> None:
+        page = show(changed_days_report(*(f"rule {number}" for number in range(7))))
+        [line] = page.texts(".rest a")
+        assert " ".join(line.split()) == "Newly failing c6 rule 6 30 days → 14 days 1 → 0"
 
     def test_group_shows_only_what_all_of_its_cases_share(self, show: Show) -> None:
         rows: list[tuple[str, Status, float, float | None]] = [

@@ -318,7 +318,7 @@ def test_number_of_still_failing_cases_is_the_same_in_all_reports() -> None:
     data = data_of(report)
     filtered = "joinCases(given).cases.filter(FILTERS.still[1]).length"
     assert _evaluate(filtered, data) == 3
-    assert [size for _, size in data["known"]] == [3]
+    assert [size for _, size, _ in data["known"]] == [3]
     assert [each[:2] for each in data["classes"]] == [["new_failure", 1], ["still_failing", 3]]
     comment = text_of(CommentReport(), report)
     terminal = render_console(report, quiet=False, verbose=False, colour=False)
