@@ -85,7 +85,7 @@ def test_case_that_could_not_be_evaluated_fails_the_gate_on_metrics_too(tmp_path
     ran = run(tmp_path, results=[{"path": "out.json", "gate_on": "metrics"}])
     errored = {one["case"] for one in ran.results["results"] if one["status"] == "errored"}
     assert errored == {"atlantis", "set"}
-    assert "2 checks errored" in reasons(ran)
+    assert "2 required checks errored" in reasons(ran)
 
 
 def test_score_without_verdict_never_passes(tmp_path: Path) -> None:
