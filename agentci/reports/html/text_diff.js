@@ -185,13 +185,15 @@ function lastSpace(text) {
 }
 
 /**
- * The first difference with what is beside it, of at most MAX_EXCERPT characters a side.
+ * The first difference, of several the first with a number, with what is beside it: at most MAX_EXCERPT characters a side.
  */
 function excerptOf(pieces) {
   const shown = [];
   const left = { '-': MAX_EXCERPT, '+': MAX_EXCERPT };
   const folded = foldEqual(pieces);
-  for (const [kind, text, ...rest] of folded) {
+  const number = folded.findIndex(([kind, text]) => (kind === '-' || kind === '+') && /\d/.test(text));
+  const start = folded.findLastIndex(([kind], at) => kind === '~' && at < number);
+  for (const [kind, text, ...rest] of folded.slice(Math.max(0, start))) {
     const isDifference = kind === '-' || kind === '+';
     if (!isDifference && !countDifferences(shown)) {
       shown.push([kind, text]);

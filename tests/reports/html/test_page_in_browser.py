@@ -623,8 +623,8 @@ class TestOverview:
         [card] = page.texts(".first")
         assert "find_parcel to.address.zip:" in card
         assert page.texts(".first dd:not(.more-differences)")[1:] == [
-            "It left on Monday.",
-            "It left on Sunday.",
+            "\u2026 You get 5 EUR.",
+            "\u2026 You get 50 EUR.",
         ]
 
     def test_card_counts_differences_as_the_comment_does(self, show: Show) -> None:

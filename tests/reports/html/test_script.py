@@ -646,12 +646,16 @@ class TestTextDiff:
         text = "one two. " * 100
         assert _evaluate("foldEqual(diffTexts(...given))", [text, text]) == [["=", text]]
 
-    def test_excerpt_has_the_first_difference(self) -> None:
+    def test_excerpt_has_the_first_difference_in_a_number_or_in_words(self) -> None:
         filler = "It is on its way with the carrier you chose. " * 9
         texts = [f"{filler}It left on {day}. {filler}A voucher of {n} EUR. {filler}"
                  for day, n in (("Monday", 5), ("Sunday", 50))]  # fmt: skip
         found = _evaluate("excerptOf(diffTexts(...given))", texts)
         assert [kind for kind, _ in found] == [*"~=-+="]
+        assert [text for kind, text in found if kind in "-+"] == ["5", "50"]
+        words = [each.replace("50", "5") for each in texts]
+        found = _evaluate("excerptOf(diffTexts(...given))", words)
+        assert [text for kind, text in found if kind in "-+"] == ["Monday", "Sunday"]
         long = _evaluate("excerptOf(diffTexts(...given))", ["a" * 900, "b " * 900])
         assert [len(text) for _, text in long] == [176, 176]
 
