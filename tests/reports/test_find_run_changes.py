@@ -346,6 +346,24 @@ LONG = "The word is here, and then there are many other words before the end. "
             ("5 EUR", "6 EUR"),
             True,
         ),
+        (
+            f"{LONG}It costs 5 EUR.",
+            LONG.strip(),
+            ("…the end.", "…end. It costs 5 EUR."),
+            True,
+        ),
+        (
+            LONG.strip(),
+            f"{LONG}It costs 5 EUR.",
+            ("…end. It costs 5 EUR.", "…the end."),
+            True,
+        ),
+        (
+            f"{LONG}It costs 5 EUR, or 6 EUR.",
+            "It costs 5 EUR.",
+            ("It costs 5 EUR.", "…5 EUR, or 6 EUR."),
+            True,
+        ),
     ],
 )
 def test_changed_answer_is_shown_with_its_fact(
