@@ -77,9 +77,7 @@ class LostChecks(Struct, frozen=True, kw_only=True):
         return names if is_counted else f"{self.amount}: {names}"
 
     def format_changed(self, write: Callable[[str], str]) -> str:
-        """Format ``2 of these cases have a changed answer: a, b``, or of all; empty for none."""
-        if not self.changed:
-            return ""
+        """Format ``2 of these cases have a changed answer: a, b``, or of all."""
         if self.changed == self.cases and len(self.cases) > 1:
             return "all of these cases have a changed answer"
         verb = "has" if len(self.changed) == 1 else "have"

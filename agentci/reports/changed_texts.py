@@ -27,7 +27,8 @@ def show_facts(now: str, then: str, facts: ChangedFacts) -> ChangedText:
         flat = " ".join(text.split())
         if own and max(len(now), len(then)) > MAX_SHOWN and (at := flat.find(own[0])) >= 0:
             sides = (" ".join(each.split()) for each in (now, then))
-            return _make(*(cut_around(each, at, MAX_SHOWN) for each in sides))
+            # The other text may end before.
+            return _make(*(cut_around(each, min(at, len(each)), MAX_SHOWN) for each in sides))
     return show_texts(now, then)
 
 

@@ -221,8 +221,6 @@ def _check(result: CheckResult) -> str:
 
 def _render_table(evaluators: Sequence[EvaluatorChecks], *, several: bool) -> Iterator[str]:
     """Yield the rows of the evaluator table, with a config column if there are several."""
-    if not evaluators:
-        return
     rows = [COLUMNS, *(_make_row(each) for each in evaluators)]
     names = 2 if several else 1
     rows = [row[2 - names :] for row in rows]

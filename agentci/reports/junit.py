@@ -183,8 +183,6 @@ class JUnitReport(Struct, frozen=True, kw_only=True):
             f' classname="{_render_evaluator(classname, evaluator.name)}"'
             f' time="{_limit_seconds(result):.3f}"{where}'
         )
-        if not children:
-            return f"{start} />"
         inner = "".join(f"{_MARGIN}  {child}" for child in children)
         return f"{start}>{inner}{_MARGIN}</testcase>"
 

@@ -11,6 +11,7 @@ from agentci.evaluators.judge_config import (
     JudgeSettings,
     JudgeSpec,
     SharedJudgeSpec,
+    make_judge_settings,
 )
 from agentci.judges.providers import COMMAND_PROVIDER, PROVIDERS
 from agentci.model.judges import BudgetLimits, JudgeConfig, ModelSettings, TokenPrices
@@ -127,3 +128,19 @@ def test_command_judge_ignores_shared_service_settings() -> None:
 def test_provider_judge_ignores_shared_command() -> None:
     settings = panel({"provider": "openai", "model": "m"}, {"command": ["judge"]}).settings
     assert (settings.provider, settings.command) == ("openai", ())
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"modle": "m"}, "test: unknown field 'modle'; did you mean 'model'?"),
+        ({"speed": 1}, "test: unknown field 'speed'"),
+        ({"samples": "many"}, "test: samples: Input should be a valid integer"),
+        ({"price": {"input": 1}}, "test: price.output: Field required"),
+    ],
+)
+def test_invalid_fields_of_a_judge_are_named(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        make_judge_settings("m", fields, name="test", place=PLACE)
+    [problem] = caught.value.problems
+    assert (problem.message, problem.place) == (message, PLACE)

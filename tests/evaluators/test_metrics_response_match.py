@@ -205,6 +205,7 @@ def test_changed_fact_is_described(answer: str, expected: str, facts: str) -> No
         ("1.000 EUR", "1000 EUR"),
         ("1\u202f000 km", "1'000km"),
         ("1.234,56 €", "€1,234.56"),
+        ("1.234.567 users", "1,234,567 users"),
         ("45.00", "45"),
         ("45", "45 EUR"),
         ("US$ 45.", "45 dollars"),

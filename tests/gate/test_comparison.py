@@ -9,6 +9,7 @@ from agentci.gate.comparison import (
     NO_BASELINE,
     compare_runs,
     describe_outcome,
+    describe_worse,
     find_lost_status,
     find_regression_reasons,
     label_outcome,
@@ -232,6 +233,11 @@ def test_label_names_a_drop_and_new_failures(
     assert label_outcome(trend(results(*before), results(*after), thresholds)) == label
 
 
+def test_label_of_a_drop_to_no_evaluated_check_is_not_that_of_a_mean_score() -> None:
+    found = trend(results(*[1] * 6), not_evaluated("skipped", 6), RegressionThresholds(max_drop=1))
+    assert (found.outcome, found.after, label_outcome(found)) == ("pass", None, "not evaluated")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "label"),
     [
@@ -394,6 +400,16 @@ def test_comparison_has_interval_and_detectable_drop() -> None:
     assert found.detectable_drop is not None
     assert found.change_low < -1 / 30 < found.change_high
     assert 0.1 < found.detectable_drop < 0.2
+
+
+@pytest.mark.parametrize(("before", "after"), [([4, 5], [3, 5]), ([-1, 1], [-2, 1])])
+def test_interval_of_other_scores_than_0_to_1_has_no_bounds(
+    before: list[float], after: list[float]
+) -> None:
+    found = trend(results(*before * 8), results(*after * 8))
+    assert found.change_low is not None
+    assert found.change_high is not None
+    assert found.change_low < -0.5 < found.change_high
 
 
 def test_interval_is_within_what_scores_can_change() -> None:
@@ -637,6 +653,20 @@ class TestWorse:
 
 def _of_eval_case(result: CheckResult) -> CheckResult:
     return replace(result, case=replace(result.case, eval_case_id=result.case.id))
+
+
+def test_worse_checks_are_described_with_what_else_explains_them() -> None:
+    before = results(*[1] * 6)
+    after = [*changed(0, 0), *results(*[1] * 6)[2:5]]
+    found = trend(before, after)
+    assert describe_worse(found) == (
+        "2 checks newly failing, 1 no longer evaluated (removed), "
+        "2 with a changed evaluator or eval case"
+    )
+    [first, *others] = found.newly_failing
+    again = replace(found, newly_failing=(replace(first, fails_before=True), *others))
+    note = ", 1 also failing in the baseline with the current evaluators"
+    assert describe_worse(again) == describe_worse(found) + note
 
 
 class TestRemoved:

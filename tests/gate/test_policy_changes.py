@@ -64,6 +64,7 @@ def gate(*evaluators: EvaluatorSettings, config: str = "a.yaml", **others: Any) 
             "trials",
             "names",
             "inputs",
+            "case_values",
         )
         if key in others
     }
@@ -376,6 +377,40 @@ class TestEvalCases:
         head = gate(eval_cases={"a": "1", "b": "9", "d": "4"})
         assert changes(base, head) == ["1 eval case removed: c", "1 eval case edited: b"]
 
+    @pytest.mark.parametrize(
+        ("before", "after", "shown"),
+        [
+            pytest.param(
+                {"a": {"amount": "129.00", "city": "Rome"}},
+                {"a": {"amount": "139.00", "city": "Rome"}},
+                "; amount 129.00 → 139.00",
+                id="value",
+            ),
+            pytest.param(
+                {"a": {"x": "1"}}, {"a": {"y": "2"}}, "; x 1 → not set, y not set → 2", id="keys"
+            ),
+            pytest.param(
+                {"a": dict.fromkeys("uvwx", "1")},
+                {"a": dict.fromkeys("uvwx", "2")},
+                "; u 1 → 2, v 1 → 2, … and 2 more",
+                id="many values",
+            ),
+            pytest.param(
+                {case: {"x": "1"} for case in "abcde"},
+                {case: {"x": "2"} for case in "abcde"},
+                "; a: x 1 → 2; b: x 1 → 2; c: x 1 → 2; … and 2 more",
+                id="many cases",
+            ),
+            pytest.param({}, {"a": {"x": "1"}}, "", id="report of an older version"),
+        ],
+    )
+    def test_edited_values_are_shown(self, before: Any, after: Any, shown: str) -> None:
+        cases = [*after]
+        base = gate(eval_cases=dict.fromkeys(cases, "1"), case_values=before)
+        head = gate(eval_cases={each: f"edited {each}" for each in cases}, case_values=after)
+        edited = "1 eval case" if len(cases) == 1 else f"{len(cases)} eval cases"
+        assert changes(base, head) == [f"{edited} edited: {', '.join(cases)}{shown}"]
+
     def test_renamed_and_added_cases_are_no_change(self) -> None:
         base = gate(eval_cases={"row-1": "1", "row-2": "2"})
         assert changes(base, gate(eval_cases={"row-1": "0", "row-2": "1", "row-3": "2"})) == []
@@ -495,6 +530,13 @@ class TestReasons:
             PolicyComparison(base="base", unavailable="no git", required=required)
         )
         assert (reason.kind, reason.text) == (kind, "the policy of the base is unknown: no git")
+
+    def test_unmet_requirements_of_the_base_fail(self) -> None:
+        missing = ("`tone` is required by the base", "the base requires `on_error: fail`")
+        reasons = [*find_policy_reasons(PolicyComparison(base="b", missing=missing))]
+        assert [(each.kind, each.text) for each in reasons] == [
+            ("failed", each) for each in missing
+        ]
 
     def test_without_comparison_there_are_no_reasons(self) -> None:
         assert [*find_policy_reasons(None)] == []

@@ -351,6 +351,46 @@ def test_invalid_eval_set_is_rejected(value: object, expected: list[str]) -> Non
     assert [error.split(": ", 1)[1] for error in errors_of(value)] == expected
 
 
+LIKE_SET = "an eval set is one JSON document of ADK"
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "hint"),
+    [
+        pytest.param(b"", "1: the file is empty", LIKE_SET, id="empty"),
+        pytest.param(
+            b'{"eval_set_id": "s"',
+            "1:20: the file is not JSON: expecting ',' delimiter",
+            LIKE_SET,
+            id="cut off",
+        ),
+        pytest.param(
+            b"eval_set_id: s\neval_cases: []",
+            "1:1: the file is not JSON: expecting value",
+            LIKE_SET,
+            id="YAML",
+        ),
+        pytest.param(
+            b'{"a": 1}\n{"a": 2}',
+            "1: the file is JSON Lines, not an eval set",
+            LIKE_SET,
+            id="lines",
+        ),
+        pytest.param(
+            b'{"a": 1, "a": 2}',
+            "1:10: the key 'a' appears twice in one object",
+            "only the last one would be used",
+            id="a hint of its own",
+        ),
+    ],
+)
+def test_other_text_than_json_is_rejected_with_what_an_eval_set_is(
+    data: bytes, message: str, hint: str
+) -> None:
+    [error] = errors_of(data)
+    assert error.startswith(f"{FILE}:{message} ({hint}")
+
+
 def test_errors_have_lines_and_are_sorted() -> None:
     text = b"""{
   "eval_set_id": "s",

@@ -99,6 +99,21 @@ def test_calls_that_differ_are_in_the_line(now: Any, before: Any, line: str) -> 
             '{"amount": 5, "ok": true}', '{"amount": "5", "ok": true}',
             '`amount: 5 → amount: "5"`', id="JSON",
         ),
+        pytest.param(
+            "It weighs 5 kg in total.", "It weighs 11 lb in total.", "`5 kg → 11 lb`",
+            id="another unit",
+        ),
+        pytest.param(
+            "The red car and the blue bike stand in the old yard near the big house.",
+            "The green car and the white bike stand in the new yard near the small house.",
+            "answers `The green car and the white bike stand in the…`",
+            id="too many words",
+        ),
+        pytest.param(
+            f"It is red. {'So it is. ' * 700}", f"It is blue. {'So it is. ' * 700}",
+            "answers `It is blue. So it is. So it is. So it is. So it…`",
+            id="too long to compare words",
+        ),
         pytest.param("B", "A", "answer `B → A`", id="values"),
         pytest.param("Yes.", None, "no answer", id="none"),
         pytest.param("Yes.", " ", "an empty answer", id="empty"),

@@ -322,6 +322,21 @@ def test_checks_that_are_gone_are_listed_once_and_failures_not_again() -> None:
     ]
 
 
+def test_lost_checks_above_limit_are_counted() -> None:
+    results = [
+        make_result("skipped", case=f"c{n}", reason=f"no ship {n}") for n in range(MAX_ITEMS + 2)
+    ]
+    gone = tuple(make_change(each.case.id, None, "skipped") for each in results)
+    trend = replace(TREND, newly_failing=(), no_longer_evaluated=gone)
+    comparison = Comparison(baseline="base", evaluators=(trend,))
+    text = _render(replace(make_report(results), comparison=comparison))
+    lines = text.partition(f"{LOST_TITLE}\n")[2].partition("\n\n")[0].splitlines()
+    assert len(lines) == MAX_ITEMS + 1
+    arrow = "\N{RIGHTWARDS ARROW}"
+    assert lines[0] == f"  response_quality 1 {arrow} skipped: c0 (no ship 0)"
+    assert lines[-1] == "  \N{HORIZONTAL ELLIPSIS} and 2 more"
+
+
 def test_changed_checks_have_the_same_names_and_counts_in_every_format() -> None:
     failing = tuple(make_change(case, 0.1, "failed") for case in "ab")
     fell = make_change("c", 0.9, "passed")

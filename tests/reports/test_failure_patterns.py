@@ -81,6 +81,15 @@ def _restore(turn: TurnContent) -> TurnContent:
     return replace(turn, answer=turn.baseline.answer, calls=tuple(calls), baseline=None)
 
 
+def test_terminal_says_that_a_failed_run_is_as_in_the_baseline() -> None:
+    turn = _turn("Yes.", "No.", baseline="same")
+    text = render_console(report_of(case_of(turn)), quiet=False, verbose=False, colour=False)
+    assert (
+        "    the same calls and answers as in the baseline\n"
+        "    answer of turn 1 (- expected, + actual):\n      - No.\n      + Yes.\n"
+    ) in text
+
+
 def _variants(*cases: tuple[Any, ...], **given: Any) -> list[int | None]:
     return [each.variant for each in list_case_outcomes(report_of(*cases, **given))]
 

@@ -21,6 +21,7 @@ from agentci.reports.changed_calls import MAX_CALLS
 from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.comment import CommentReport
 from agentci.reports.compared_runs import read_run
+from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.find_run_changes import MAX_RESULTS, find_run_changes
 from agentci.reports.json_report import JsonReport
@@ -28,7 +29,7 @@ from agentci.reports.merge.read import read_report
 from agentci.reports.run_content import encode_content
 from agentci.reports.verdict import list_verdict_warnings
 from tests.helpers.reports import CONFIG, Chunks, make_report, make_result, text_of
-from tests.reports.html.pages import make_change
+from tests.reports.html.pages import make_change, make_trend
 
 
 def _call(result: Json = "x", **others: Any) -> CallContent:
@@ -239,6 +240,58 @@ def test_what_changed_is_shown_of_cases_that_only_exceed_limits_or_errored(
     assert "14 days" in lines[1]
 
 
+def test_what_changed_is_listed_in_the_terminal() -> None:
+    pairs = [
+        (_run(FIND, REFUND), _run(FIND)),
+        (_run(answer="Hello, how are you?"), _run(answer="Good morning to you!")),
+    ]
+    report = limit_contents(_report(*pairs), "full")
+    assert _list_lines(report)[1] == (
+        "changed answers: 1 passing case ['c1: Good morning to you! → Hello, how are you?']"
+    )
+    assert (
+        "Changed since the baseline\n"
+        "  changed tool calls: 1 passing case\n"
+        '    c0: + refund(id="4711")\n'
+        "  changed answers: 1 passing case\n"
+        "    c1: Good morning to you! → Hello, how are you?\n"
+    ) in render_console(report, quiet=False, verbose=False, colour=False)
+
+
+@pytest.mark.parametrize(
+    ("answers", "line"),
+    [
+        pytest.param(
+            ["In 14 days", "In 30 days", "In 30 days"],
+            "1 of these cases has a changed answer: c0",
+            id="one",
+        ),
+        pytest.param(
+            ["In 14 days", "In 9 days", "In 30 days"],
+            "2 of these cases have a changed answer: c0, c1",
+            id="several",
+        ),
+        pytest.param(["In 14 days"] * 3, "all of these cases have a changed answer", id="all"),
+        pytest.param(["In 30 days"] * 3, "", id="none"),
+    ],
+)
+def test_skipped_checks_show_which_answers_changed(answers: list[str], line: str) -> None:
+    """No check sees it, so that the first one is shown."""
+    pairs = [(_run(answer=answer), _run(answer="In 30 days")) for answer in answers]
+    report = limit_contents(_report(*pairs, status="skipped"), "full")
+    gone = tuple(make_change(each.case.id, 1.0, None, "skipped") for each in report.results)
+    trend = make_trend(newly_failing=(), no_longer_evaluated=gone)
+    report = replace(report, comparison=Comparison(baseline="b", evaluators=(trend,)))
+    lost = "response_quality 1 → skipped: c0, c1, c2 (no reason given)\n"
+    label = "answer of turn 1 (- baseline, + this run)"
+    changed = f"    {line}\n    {label}:\n      - In 30 days\n      + In 14 days\n" if line else ""
+    terminal = render_console(report, quiet=False, verbose=False, colour=False)
+    assert f"No longer evaluated\n  {lost}{changed}\n" in terminal
+    comment = text_of(CommentReport(), report).replace("`", "")
+    diff = f"- {line}\n\ndiff\n@@ {label} @@\n- In 30 days\n+ In 14 days\n" if line else "\n"
+    assert f"- {lost}{diff}" in comment
+
+
 def test_cases_that_are_fixed_are_not_listed() -> None:
     report = limit_contents(_report((_run(FIND, REFUND), _run(FIND))), "full")
     [result] = report.results
@@ -321,6 +374,23 @@ def test_errors_come_first_and_others_are_counted() -> None:
     assert found.more_results == 2
 
 
+def test_shortened_arguments_are_not_compared() -> None:
+    now, before = (_run(_use("find", size=size)) for size in (8, 7))
+    assert len(_compare(now, before).calls) == 1
+    turn = replace(before.turns[0], cut={"calls[0].arguments": 3})
+    assert _compare(now, RunContent(turns=(turn,))) == RunChanges()
+
+
+def test_sub_agents_that_were_not_kept_are_not_compared() -> None:
+    now, before = (
+        _run(FIND, subagents=(SubagentContent(turns=_run(*calls).turns, name="s"),))
+        for calls in ((FIND, REFUND), (FIND,))
+    )
+    assert [each.kind for each in _compare(now, before).calls] == ["new_tool"]
+    kept = replace(before, subagents=(), level="without_results")
+    assert _compare(now, kept) == RunChanges()
+
+
 def test_only_the_start_of_a_shortened_result_is_compared() -> None:
     turn = replace(_run(_call("abc")).turns[0], cut={"calls[0].result": 3})
     before = RunContent(turns=(turn,))
@@ -344,6 +414,24 @@ LONG = "The word is here, and then there are many other words before the end. "
             f"A{LONG} It costs 6 EUR.",
             f"Some{LONG} It costs 5 EUR.",
             ("5 EUR", "6 EUR"),
+            True,
+        ),
+        (
+            f"{LONG}It costs 5 EUR.",
+            LONG.strip(),
+            ("…the end.", "…end. It costs 5 EUR."),
+            True,
+        ),
+        (
+            LONG.strip(),
+            f"{LONG}It costs 5 EUR.",
+            ("…end. It costs 5 EUR.", "…the end."),
+            True,
+        ),
+        (
+            f"{LONG}It costs 5 EUR, or 6 EUR.",
+            "It costs 5 EUR.",
+            ("It costs 5 EUR.", "…5 EUR, or 6 EUR."),
             True,
         ),
     ],

@@ -29,6 +29,7 @@ from agentci.reports.outcomes import (
     format_metrics,
     has_notable_change,
     list_case_outcomes,
+    list_large_increases,
     make_repeat_properties,
     summarize_metrics,
     summarize_repeats,
@@ -36,6 +37,7 @@ from agentci.reports.outcomes import (
 from agentci.reports.registry import ReportWriter
 from agentci.reports.run_content import encode_content
 from agentci.reports.sections import render_amounts
+from agentci.reports.verdict import list_verdict_warnings
 from tests.helpers.reports import Chunks, make_report, make_result, mixed_report, text_of
 
 
@@ -264,6 +266,29 @@ def test_terminal_shows_notable_changes_of_amounts(before: float, *, is_shown: b
     assert ("\nlatency p50 1 → 1.5 s (+50%), p95 1 → 1.5 s (+50%); 11 tokens" in text) is is_shown
 
 
+@pytest.mark.parametrize(
+    ("now", "before", "warnings"),
+    [
+        pytest.param(_run(1000, 19), _run(1000, 9), ("2 times the tokens",), id="tokens"),
+        pytest.param(_run(1000, 18), _run(1000, 9), (), id="less than twice"),
+        pytest.param(_run(5000, 9), _run(2000, 9), ("2.5 times the latency p50",), id="latency"),
+        pytest.param(_run(500, 9), _run(100, 9), (), id="short times"),
+        pytest.param(
+            replace(_run(1000), cost_usd=0.09),
+            replace(_run(1000), cost_usd=0.03),
+            ("3 times the agent cost",),
+            id="cost",
+        ),
+    ],
+)
+def test_large_increases_are_warnings(
+    now: RunContent, before: RunContent, warnings: tuple[str, ...]
+) -> None:
+    report = replace(_report((now, before)), comparison=Comparison(baseline="base"))
+    assert tuple(list_large_increases(summarize_metrics(report))) == warnings
+    assert list_verdict_warnings(report) == warnings
+
+
 def test_amounts_that_grew_are_bold() -> None:
     pair = (replace(_run(1500, 10), cost_usd=0.02), replace(_run(1000, 10), cost_usd=0.04))
     comment = text_of(
@@ -428,6 +453,15 @@ def test_cost_is_unknown_if_a_model_call_has_no_price(steps: tuple[ModelStep, ..
     turns = [TurnContent(user="", answer="", steps=each) for each in ((known,), steps)]
     run = RunContent(turns=tuple(turns))
     assert summarize_metrics(_priced_report(run, run)).run.cost_usd is None
+
+
+def test_cost_of_a_run_whose_sub_agents_were_not_kept_is_unknown() -> None:
+    step = ModelStep(model="small-1", input_tokens=1000, output_tokens=100)
+    run = RunContent(turns=(TurnContent(user="", answer="", steps=(step,)),))
+    assert summarize_metrics(_priced_report(run, run)).run.priced_cases == 1
+    cut = replace(run, level="excerpt")
+    metrics = summarize_metrics(_priced_report(cut, cut))
+    assert (metrics.run.cost_usd, metrics.run.priced_cases) == (None, 0)
 
 
 def test_recorded_cost_counts_before_prices() -> None:

@@ -30,6 +30,7 @@ from agentci.reports.run_content import (
     add_baseline_durations,
     decode_content,
     encode_content,
+    make_case_summary,
     make_run_content,
     mark_failed_calls,
     restore_baseline,
@@ -73,6 +74,25 @@ def test_question_that_was_not_captured_is_not_an_empty_one() -> None:
     found = _content(_case(*turns, not_captured="the content was not captured"))["turns"]
     assert [each.get("user_recorded", True) for each in found] == [False, True]
     assert "user_recorded" not in _content(_case(*turns))["turns"][0]
+
+
+def test_early_end_of_an_answer_is_a_warning_unless_it_is_expected() -> None:
+    """Also where the eval case has fewer turns."""
+    turns = tuple(
+        Turn(id=text, user_text="Hi", answer_parts=(text,), early_end="length")
+        for text in ("Ho", "Bye")
+    )
+
+    def warnings(*expected: str) -> tuple[str, ...]:
+        own = tuple(Turn(id=text, user_text="Hi", answer_parts=(text,)) for text in expected)
+        trace = Trace(id="t", key="t", turns=turns, place=PLACE)
+        case = Case(id="c", trace=trace, expected=EvalCase(id="c", turns=own, place=PLACE))
+        return make_case_summary(case).warnings
+
+    early = "the model ended its answer early in turn {}, with the finish reason length"
+    assert warnings("Ho", "Bye") == ()
+    assert warnings("Ho", "Good bye") == warnings("Ho") == (early.format(2),)
+    assert warnings() == (early.format(1), early.format(2))
 
 
 def test_turn_has_texts_calls_and_results() -> None:
@@ -452,9 +472,9 @@ def test_start_of_results_is_kept_of_the_baseline() -> None:
 
 def test_failed_call_is_marked_before_its_result_is_left_out() -> None:
     failed = replace(CALL, result={"error": "no"})
-    content = mark_failed_calls(_run(_turn("a", calls=(failed, CALL))))
-    [turn] = reduce_content(content, "without_results").turns
-    assert [call.failed for call in turn.calls] == [True, False]
+    content = mark_failed_calls(_run(_turn("a", calls=(failed, CALL)), _turn("b", calls=(CALL,))))
+    turns = reduce_content(content, "without_results").turns
+    assert [[call.failed for call in turn.calls] for turn in turns] == [[True, False], [False]]
 
 
 def test_turn_like_that_of_the_baseline_has_its_latency() -> None:

@@ -125,6 +125,15 @@ class TestPrompt:
         assert (shown if trusted else shown.partition("\n")[2]).startswith(value)
         assert shown.startswith("<untrusted") is not trusted
 
+    def test_file_changes_follow_only_the_common_template(self) -> None:
+        changes = "diff --git a/x b/x"
+        given = case(
+            Transcript(messages=(Message(role="assistant", content="ok"),), file_changes=changes)
+        )
+        assert f'name="file_changes">\n{changes}\n</untrusted' in make_prompt(judge(), given).user
+        own = judge(prompt="Is {{ output }} polite?")
+        assert changes not in make_prompt(own, given).user
+
     def test_template_without_variables_replaces_criteria(self) -> None:
         user = make_prompt(judge(prompt="Be strict about {braces}.")).user
         assert "[[ ## criteria ## ]]\nBe strict about {braces}.\n\n[[ ## question" in user

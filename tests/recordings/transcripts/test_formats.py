@@ -173,6 +173,36 @@ class TestMessageLists:
         messages = [ASK, {"role": "assistant", "content": [use]}, {"role": "robot", "content": "x"}]
         assert "a message has the unknown role `robot`" in problem_of(messages).message
 
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {"type": "message", "role": "assistant", "content": "Ho"},
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_audio"}, {"type": "output_text", "text": "Ho"}],
+            },
+        ],
+        ids=["text", "parts"],
+    )
+    def test_answer_of_the_responses_api_is_read(self, answer: dict[str, Any]) -> None:
+        call = {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c"}
+        turn = only_turn([ASK, call, {"type": None, "id": "x"}, answer])
+        assert (calls_of(turn), turn.final_text) == ([("f", {})], "Ho")
+
+    def test_text_of_the_converse_api_may_be_a_string(self) -> None:
+        use = {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}
+        turn = only_turn(
+            [ASK, {"role": "assistant", "content": [use]}, {"role": "assistant", "content": "Ho"}]
+        )
+        assert (turn.user_text, calls_of(turn), turn.final_text) == ("Hi", [("f", {})], "Ho")
+
+    def test_message_that_is_no_object_is_refused(self) -> None:
+        with pytest.raises(RecordingError) as caught:
+            read_text(lines([ASK], [ASK, "Ho"]))
+        assert caught.value.problem.message == "message 2 is not an object"
+        assert caught.value.problem.place == Place(file="run.json", line=2)
+
     def test_one_list_per_line_is_one_run_per_line(self) -> None:
         found = read_text(lines({"messages": [ASK], "tools": []}, {"messages": [ASK]}))
         assert [trace.id for trace in found] == ["run.json:1", "run.json:2"]
@@ -411,6 +441,8 @@ class TestAiSdk:
             ({"type": "content", "value": [{"type": "text", "text": "a"}]}, "a", False),
             ({"type": "error-text", "value": "no"}, "no", True),
             ({"type": "execution-denied", "reason": "no"}, "no", True),
+            ({"sky": "blue"}, {"sky": "blue"}, False),
+            ([1], [1], False),
         ],
     )
     def test_kinds_of_results(self, output: Any, result: Any, failed: bool) -> None:
@@ -420,6 +452,24 @@ class TestAiSdk:
             [ASK, {"role": "assistant", "content": [call]}, {"role": "tool", "content": [part]}]
         )
         assert (results_of(turn), failed_of(turn)) == ([result], [failed])
+
+    def test_parts_that_are_not_evaluated_are_left_out(self) -> None:
+        file = {"type": "file", "mediaType": "image/png", "url": "x"}
+        shown = {"type": "data-weather", "data": {}}
+        text = {"type": "text", "text": "Ho"}
+        answer = {"role": "assistant", "parts": [file, shown, text]}
+        assert only_turn([{**ASK, "parts": []}, answer]).final_text == "Ho"
+        thought = {"type": "reasoning", "text": "Hm"}
+        call = {"type": "tool-call", "toolCallId": "c", "toolName": "f", "input": {}}
+        turn = only_turn(
+            [
+                ASK,
+                {"role": "assistant", "content": [thought, call]},
+                {"role": "assistant", "content": "Ho"},
+            ]
+        )
+        assert (calls_of(turn), turn.final_text) == ([("f", {})], "Ho")
+        assert turn.intermediate_texts == ()
 
 
 class TestClaudeCode:
@@ -755,6 +805,17 @@ class TestCopilot:
         assert (last.user_text, last.final_text) == ("Thanks", "Fine")
         assert trace.usage == TokenUsage(input=7, output=3)
 
+    def test_repeated_call_and_system_message_are_left_out(self) -> None:
+        use = {"type": "tool_use", "id": "c", "name": "bash", "input": {}}
+        turn = only_turn(
+            {"type": "message", "role": "system", "content": "Be brief."},
+            {"type": "message", "role": "user", "content": "Count"},
+            *(use, use),
+            {"type": "tool_result", "tool_use_id": "c", "content": "3"},
+        )
+        assert (turn.user_text, calls_of(turn)) == ("Count", [("bash", {})])
+        assert results_of(turn) == ["3"]
+
     def test_content_of_one_message_is_refused(self) -> None:
         use = {"type": "tool_use", "id": "c", "name": "bash", "input": {}}
         with pytest.raises(RecordingError, match="a record of type `text` is not read"):
@@ -846,6 +907,44 @@ class TestGemini:
         turn = only_turn(self.HEADER, asked, self.reply("2", toolCalls=[call]))
         assert (calls_of(turn), results_of(turn)) == ([("f", {})], [None])
 
+    @pytest.mark.parametrize(
+        ("status", "failed"), [("error", True), ("success", False), ("cancelled", False)]
+    )
+    def test_result_without_a_response_is_read(self, status: str, failed: bool) -> None:
+        call = {**self.call(), "status": status, "result": "7"}
+        asked = self.user("1", {"text": "Hi"})
+        turn = only_turn(self.HEADER, asked, self.reply("2", toolCalls=[call]))
+        assert (results_of(turn), failed_of(turn)) == (["7"], [failed])
+
+    def test_message_of_only_a_picture_is_a_turn(self) -> None:
+        picture = {"inlineData": {"mimeType": "image/png", "data": "x"}}
+        trace = read_one(
+            *(self.HEADER, self.user("1", {"text": "Hi"}), self.reply("2", "Ho")),
+            *(self.user("3", picture), self.reply("4", "A cat.")),
+        )
+        found = [(turn.user_text, turn.final_text) for turn in trace.turns]
+        assert found == [("Hi", "Ho"), ("", "A cat.")]
+
+    def test_messages_of_the_cli_are_left_out(self) -> None:
+        note = {"id": "2", "type": "info", "content": "Update available"}
+        asked = self.user("1", {"text": "Hi"})
+        assert only_turn(self.HEADER, asked, note, self.reply("3", "Ho")).final_text == "Ho"
+        turn = only_turn(
+            {"type": "init", "session_id": "s"},
+            {"type": "message", "role": "user", "content": "Hi"},
+            {"type": "message", "role": "assistant", "content": "Ho"},
+            {"type": "info", "message": "Update available"},
+            {"type": "result", "status": "success"},
+        )
+        assert (turn.final_text, turn.intermediate_texts) == ("Ho", ())
+
+    def test_call_of_a_session_without_a_name_is_refused(self) -> None:
+        call = {**self.call(), "name": None}
+        asked = self.user("1", {"text": "Hi"})
+        problem = problem_of(self.HEADER, asked, self.reply("2", toolCalls=[call]))
+        assert problem.message == "a tool call has no name"
+        assert problem.place == Place(file="run.json", line=1)
+
     def test_error_of_a_streamed_tool_is_its_result(self) -> None:
         call = {"type": "tool_use", "tool_name": "f", "tool_id": "c", "parameters": {}}
         error = {"status": "error", "error": {"message": "no"}}
@@ -889,6 +988,14 @@ class TestOpenCode:
         )
         assert trace.turns[0].final_text is None
         assert trace.warnings == ("OpenCode reported an error: ProviderAuthError",)
+
+    def test_message_of_another_role_is_left_out(self) -> None:
+        texts = [{"type": "text", "text": text} for text in ("Hi", "Be brief.", "Ho")]
+        roles = ("user", "system", "assistant")
+        messages = [self.message(role, text) for role, text in zip(roles, texts, strict=True)]
+        turn = only_turn({"info": {"id": "ses_1"}, "messages": messages})
+        assert (turn.user_text, turn.final_text) == ("Hi", "Ho")
+        assert turn.intermediate_texts == ()
 
     def test_synthetic_text_and_compaction_are_no_turns(self) -> None:
         text = {"type": "text", "text": "Hi"}
@@ -947,6 +1054,16 @@ class TestAdk:
             )
         )
         assert (turn.final_text, turn.intermediate_texts) == ("Ho", ())
+
+    def test_parts_without_text_are_left_out(self) -> None:
+        picture = {"inlineData": {"mimeType": "image/png", "data": "x"}}
+        turn = only_turn(
+            self.session(
+                self.event("user", picture, {"text": "Hi"}),
+                self.event("agent", picture, {"text": "Ho"}),
+            )
+        )
+        assert (turn.user_text, turn.final_text) == ("Hi", "Ho")
 
     def test_transfer_stays_in_its_turn(self) -> None:
         call = {
@@ -1043,6 +1160,12 @@ class TestAtif:
         )
         assert [(turn.user_text, turn.final_text) for turn in trace.turns] == [("Hi", "Ho")]
         assert trace.warnings == ("3 steps copied from an earlier trajectory left out",)
+
+    @pytest.mark.parametrize("message", [[], None, " "], ids=["no parts", "null", "blank"])
+    def test_empty_message_of_the_user_is_no_turn(self, message: Any) -> None:
+        asked = [{"source": "user", "message": one} for one in ("Hi", message)]
+        trace = read_one(self.trajectory(*asked, self.agent("Ho")))
+        assert [(turn.user_text, turn.final_text) for turn in trace.turns] == [("Hi", "Ho")]
 
     def test_subagent_is_found_by_reference(self) -> None:
         reference = {"source_call_id": "x", "subagent_trajectory_ref": [{"trajectory_id": "t"}]}

@@ -105,6 +105,14 @@ class TestAutoGen:
         messages = [ASKED, calling(), autogen("ToolBatch", [])]
         assert problem_of(messages).message == message
 
+    def test_result_without_an_id_is_of_the_call_without_one(self) -> None:
+        call = autogen("ToolCallRequestEvent", [{"name": "f", "arguments": "{}"}])
+        ran = autogen("ToolCallExecutionEvent", [{"content": "r", "name": "f", "is_error": False}])
+        trace = read_one([ASKED, call, ran, autogen("TextMessage", "Bye")])
+        [turn] = trace.turns
+        assert (results_of(turn), turn.final_text) == (["r"], "Bye")
+        assert trace.subagents == ()
+
     def test_calls_that_are_no_list_are_refused(self) -> None:
         message = "message 2: the tool calls of a message are not a list of objects"
         assert problem_of([ASKED, autogen("ToolCallRequestEvent", "f()")]).message == message
@@ -189,6 +197,16 @@ class TestLlamaIndex:
         traces = read_text(lines({"store": store, "class_name": "SimpleChatStore"}))
         assert [trace.turns[0].user_text for trace in traces] == ["a", "b"]
 
+    def test_what_a_store_holds_beside_conversations_is_left_out(self) -> None:
+        store = {"a": [llama("user", "Hi"), llama("assistant", "Bye")], "b": None}
+        turn = only_turn({"store": store, "class_name": "SimpleChatStore"})
+        assert (turn.user_text, turn.final_text) == ("Hi", "Bye")
+
+    def test_system_message_is_no_turn(self) -> None:
+        messages = [llama("system", "Be short"), llama("user", "Hi"), llama("assistant", "Bye")]
+        turn = only_turn(messages)
+        assert (turn.user_text, turn.final_text) == ("Hi", "Bye")
+
     def test_context_without_a_history_is_refused(self) -> None:
         context = {"version": 2, "state": {"state_data": {"_data": {}}}, "is_running": False}
         message = problem_of({**context, "workers": {}}).message
@@ -212,6 +230,17 @@ class TestHaystack:
         turn = only_turn(messages)
         assert (calls_of(turn), results_of(turn)) == ([("f", {"a": 1})], ["r"])
         assert failed_of(turn) == [True]
+
+    def test_calls_tell_the_format_without_meta_and_name(self) -> None:
+        call = {"tool_name": "f", "arguments": {"a": 1}, "id": "c"}
+        messages = [
+            {"role": "user", "content": [{"text": "Hi"}]},
+            {"role": "assistant", "content": [{"tool_call": call}]},
+            {"role": "tool", "content": [{"tool_call_result": {"result": "r", "origin": call}}]},
+        ]
+        turn = only_turn(messages)
+        assert (turn.user_text, calls_of(turn)) == ("Hi", [("f", {"a": 1})])
+        assert results_of(turn) == ["r"]
 
     def test_unknown_part_is_refused(self) -> None:
         message = "message 2: a part with `skill` is not read"
@@ -258,6 +287,21 @@ class TestSemanticKernel:
         turn = only_turn(messages)
         assert calls_of(turn) == [("Shop-find", {"order": 9})]
         assert (results_of(turn), turn.final_text) == (["r"], "Bye")
+
+    def test_result_in_a_message_of_the_user_is_no_question(self) -> None:
+        def message(role: str, **item: Any) -> dict[str, Any]:
+            return {"content_type": "message", "role": role, "items": [item]}
+
+        named = {"id": "1", "function_name": "f"}
+        turn = only_turn(
+            [
+                message("user", content_type="text", text="Hi"),
+                message("assistant", content_type="function_call", arguments="{}", **named),
+                message("user", content_type="function_result", result="r", **named),
+                message("assistant", content_type="text", text="Bye"),
+            ]
+        )
+        assert (turn.user_text, results_of(turn), turn.final_text) == ("Hi", ["r"], "Bye")
 
     def test_unknown_item_is_refused(self) -> None:
         item = {"content_type": "function_batch"}
@@ -320,6 +364,17 @@ class TestQwenCode:
             False
         ]
 
+    def test_part_beside_a_result_is_left_out(self) -> None:
+        call = {"functionCall": {"id": "c", "name": "f", "args": {}}}
+        response = {"functionResponse": {"id": "c", "name": "f", "response": {"output": "r"}}}
+        picture = {"inlineData": {"mimeType": "image/png", "data": "x"}}
+        turn = only_turn(
+            self.record("user", parts=[{"text": "Hi"}]),
+            self.record("assistant", "2", parts=[call]),
+            self.record("tool_result", "3", parts=[picture, response]),
+        )
+        assert (calls_of(turn), results_of(turn)) == ([("f", {})], ["r"])
+
     def test_record_of_another_type_is_refused(self) -> None:
         asked = self.record("user", parts=[{"text": "Hi"}])
         message = "a record of type `tool_batch` is not read"
@@ -362,6 +417,40 @@ class TestQwenCode:
             ],
             "message 2: a message has the unknown role `narrator`",
             id="Semantic Kernel",
+        ),
+        pytest.param(
+            [
+                {"role": "user", "parts": [{"type": "text", "text": "Hi"}]},
+                {"role": "narrator", "parts": [{"type": "text", "text": "Hi"}]},
+            ],
+            "message 2: a message has the unknown role `narrator`",
+            id="AI SDK for a page",
+        ),
+        pytest.param(
+            [
+                {"role": "assistant", "content": [{"type": "tool-call", "toolName": "f"}]},
+                {"role": "narrator", "content": "Hi"},
+            ],
+            "message 2: a message has the unknown role `narrator`",
+            id="AI SDK for a model",
+        ),
+        pytest.param(
+            [
+                {"role": "user", "content": "Hi"},
+                {"type": "message", "role": "narrator", "content": [{"type": "output_text"}]},
+            ],
+            "message 2: a message has the unknown role `narrator`",
+            id="OpenAI Responses",
+        ),
+        pytest.param(
+            [{"type": "human", "content": "Hi"}, {"type": "narrator", "content": "Hi"}],
+            "message 2: a message has the unknown role `narrator`",
+            id="LangChain",
+        ),
+        pytest.param(
+            [{"kind": "request", "parts": []}, {"kind": "note", "parts": []}],
+            "message 2: a message is neither a `request` nor a `response`",
+            id="Pydantic AI",
         ),
         pytest.param(
             [TestSmolagents.TASK, {"note": "x"}], "not a step of smolagents", id="smolagents"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentci.model.trace import ModelStep, Turn
+from agentci.model.trace import ModelStep, TokenUsage, Turn
 from tests.recordings.transcripts.test_formats import ASK, only_turn, read_one, tool_call
 from tests.recordings.transcripts.transcript_files import READ, read_sample
 
@@ -118,10 +118,11 @@ def test_step_of_no_single_model_call_is_unknown(counted: dict[str, Any]) -> Non
     assert (steps_of(turn), turn.model_steps) == ([None], ())
 
 
-def test_tokens_of_a_step_are_known_at_its_end() -> None:
-    def part(kind: str, **more: Any) -> dict[str, Any]:
-        return {"type": kind.replace("-", "_"), "sessionID": "s", "part": {"type": kind, **more}}
+def part(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind.replace("-", "_"), "sessionID": "s", "part": {"type": kind, **more}}
 
+
+def test_tokens_of_a_step_are_known_at_its_end() -> None:
     state = {"status": "completed", "input": {}, "output": "x", "time": {"start": 5, "end": 9}}
     trace = read_one(
         part("step-start"),
@@ -137,6 +138,28 @@ def test_tokens_of_a_step_are_known_at_its_end() -> None:
     )
     [call] = turn.tool_calls
     assert (call.step, call.start, call.duration_ms) == (0, 5_000_000, 4)
+
+
+FINISH = part("step-finish", tokens={"input": 3, "output": 2})
+
+
+@pytest.mark.parametrize(
+    ("records", "steps"),
+    [
+        pytest.param(
+            [part("step-start"), FINISH, part("text", text="Ho")],
+            (ModelStep(input_tokens=3, output_tokens=2),),
+            id="before its first part",
+        ),
+        pytest.param([part("text", text="Ho"), FINISH], (), id="of a step without a start"),
+    ],
+)
+def test_tokens_of_a_step_that_holds_no_part(
+    records: Sequence[Any], steps: tuple[ModelStep, ...]
+) -> None:
+    trace = read_one(*records)
+    assert trace.turns[0].model_steps == steps
+    assert trace.usage == TokenUsage(input=3, output=2)
 
 
 def test_tokens_of_one_reply_are_not_those_of_the_run() -> None:
