@@ -260,11 +260,15 @@ def list_change_notes(worse: Sequence[CheckChange]) -> Iterator[str]:
 
 
 def label_outcome(comparison: EvaluatorComparison) -> str:
-    """Name the outcome for a table: "regressed"."""
+    """Name the outcome for a table: "regressed".
+
+    A pass is named by the mean scores of the checks in both runs, which tables show.
+    """
     classes = comparison.classes
     if classes.total and classes.total in (classes.added, classes.removed):
         return REMOVED if classes.removed else NEW
-    change = (comparison.after or 0.0) - (comparison.before or 0.0)
+    before, after = find_means(comparison)
+    change = (after or 0.0) - (before or 0.0)
     is_same = abs(change) <= SCORE_SUM_TOLERANCE
     is_undecided = is_same and not comparison.worse and comparison.outcome == "insufficient-data"
     if comparison.outcome != "pass" and not (is_undecided or has_only_removed(comparison)):
@@ -275,15 +279,32 @@ def label_outcome(comparison: EvaluatorComparison) -> str:
 
 
 def _label_same_mean(comparison: EvaluatorComparison) -> str:
-    if has_only_removed(comparison) and not comparison.newly_failing:
-        return "no drop in common cases"
+    if _has_no_drop(comparison):
+        return NO_DROP
     return "the same mean score" if comparison.worse else UNCHANGED
+
+
+def find_means(comparison: EvaluatorComparison) -> tuple[float | None, float | None]:
+    """Find the mean scores of the checks in both runs, else those of the tested ones."""
+    if comparison.both_before is None:
+        return comparison.before, comparison.after
+    return comparison.both_before, comparison.both_after
 
 
 def _label_other_mean(comparison: EvaluatorComparison, change: float) -> str:
     if change < 0:
         return f"dropped within max_regression {comparison.max_regression or 0:g}"
+    if _has_no_drop(comparison):
+        return NO_DROP
     return "a higher mean score" if comparison.newly_failing else "improved"
+
+
+def _has_no_drop(comparison: EvaluatorComparison) -> bool:
+    """Whether nothing is known to be worse, but checks are missing."""
+    return has_only_removed(comparison) and not comparison.newly_failing
+
+
+NO_DROP: Final = "no drop in common cases"
 
 
 def has_only_removed(comparison: EvaluatorComparison) -> bool:
@@ -512,7 +533,7 @@ def _decide_outcome(
         )
     comparison = replace(comparison, p_value=p_value, adjusted_for=family)
     comparison = _add_power(comparison, tested, alpha)
-    scores, cases = f"mean score {_format_means(comparison)}", _format_tested(tested)
+    scores, cases = f"mean score {_describe_means(comparison)}", _format_tested(tested)
     shown_p, drops = format_p_value(p_value, family), any(each.drops for each in tested.samples)
     if drops and p_value <= 1 - thresholds.confidence + P_VALUE_TOLERANCE:
         others = any(each.status != "errored" for each in comparison.worse)
@@ -537,6 +558,16 @@ def _decide_outcome(
     else:
         return replace(comparison, outcome="pass", reason=scores)
     return replace(comparison, outcome="inconclusive", reason=reason)
+
+
+def _describe_means(comparison: EvaluatorComparison) -> str:
+    """Format the tested means, after those of the checks in both runs if these changed, too."""
+    shown = _format_means(comparison)
+    before, after = comparison.both_before, comparison.both_after
+    if before is None or after is None or abs(after - before) <= SCORE_SUM_TOLERANCE:
+        return shown
+    both = format_score_pair(before, after)
+    return shown if both == shown else f"{both} in both runs, tested {shown}"
 
 
 def _format_means(comparison: EvaluatorComparison) -> str:

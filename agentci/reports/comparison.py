@@ -210,18 +210,12 @@ def format_outcome(compared: EvaluatorComparison) -> str:
 
 
 def label_shown(compared: EvaluatorComparison) -> str:
-    """Name the outcome for a table, which shows the mean scores of the checks in both runs.
-
-    Unless it fails the gate, it is that of these scores; unchanged where only whole cases are
-    missing.
-    """
+    """Name the outcome for a table; unchanged where only whole cases are missing."""
     is_harmless = compared.outcome in ("pass", "non-comparable", "insufficient-data")
-    if not is_harmless or compared.both_before is None:
-        return label_outcome(compared)
     changed = compared.worse or compared.lower_score or compared.fixed
-    if _is_same_in_both(compared) and not changed:
+    if _is_same_in_both(compared) and is_harmless and not changed:
         return UNCHANGED
-    return label_outcome(replace(compared, before=compared.both_before, after=compared.both_after))
+    return label_outcome(compared)
 
 
 def _is_same_in_both(compared: EvaluatorComparison) -> bool:

@@ -20,7 +20,7 @@ from agentci._util.text.escape import (
     markdown_row,
 )
 from agentci._util.text.format import format_number
-from agentci.gate.comparison import find_lost_status
+from agentci.gate.comparison import find_lost_status, find_means
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
 from agentci.reports import cause_sections, groups_and_totals, sections, workflow_commands
@@ -82,7 +82,8 @@ def _make_paired_bar(compared: EvaluatorComparison) -> _ChartBar:
     """Make the bar of an evaluator; one that evaluates nothing any more has 0, and says why."""
     lost = find_lost_status(compared)
     name = f"{compared.evaluator} ({lost})" if lost else compared.evaluator
-    return _ChartBar(compared.config, name, 0.0 if lost else compared.after, compared.before)
+    before, after = find_means(compared)
+    return _ChartBar(compared.config, name, 0.0 if lost else after, before)
 
 
 def _is_drawn(score: float | None) -> bool:

@@ -282,7 +282,9 @@ def _make_reasons(reasons: Sequence[str]) -> Section:
     )
 
 
-_REGRESSION: Final = re.compile(r"(.+) regressed: mean score( [^()]*) \(.*\)\Z")
+_REGRESSION: Final = re.compile(
+    r"(.+) regressed: mean score( [^()]*?)(?: in both runs, tested [^()]*)? \(.*\)\Z"
+)
 _ERRORED: Final = re.compile(r"( errored) \(.*\)\Z")
 CROSS: Final = "\N{CROSS MARK}"
 

@@ -216,6 +216,14 @@ def test_drop_by_lost_checks_only_names_no_cases_needed() -> None:
     )
 
 
+def test_reason_has_the_means_of_tables_and_of_what_is_tested() -> None:
+    errored = result(19, None, status="errored")
+    found = trend(results(*[1] * 20), [*results(*[0.9] * 19), errored])
+    assert found.reason.startswith(
+        "mean score 1 → 0.9 in both runs, tested 1 → 0.86 (20 cases, 1 newly errored, "
+    )
+
+
 @pytest.mark.parametrize(
     ("before", "after", "label"),
     [
@@ -252,6 +260,14 @@ def test_label_of_a_drop_to_no_evaluated_check_is_not_that_of_a_mean_score() -> 
             [1] * 20,
             (
                 "has no drop in common cases: mean score 1 → 1 (20 cases, max_regression 0.1), "
+                "but 1 check that passed was removed"
+            ),
+        ),
+        (
+            [0.5] * 21,
+            [0.6] * 20,
+            (
+                "has no drop in common cases: mean score 0.5 → 0.6 (20 cases, max_regression 0.1), "
                 "but 1 check that passed was removed"
             ),
         ),

@@ -204,7 +204,7 @@ def test_mean_scores_say_which_checks_count_as_0() -> None:
 
 
 def test_outcome_in_a_table_is_that_of_the_mean_scores_beside_it() -> None:
-    """Of checks that both runs have, although a removed one counts in what is tested."""
+    """Of checks that both runs have, although a skipped one counts in what is tested."""
     scores = [0.8] * 11, [0.82] * 10
     before, after = (
         [replace(make_result("passed", s, case=f"c{n}"), id=f"{n:016x}") for n, s in enumerate(own)]

@@ -94,6 +94,17 @@ def test_baseline_line_and_bars_use_shared_checks() -> None:
     assert "(line: baseline)" in text
 
 
+def test_lost_checks_that_are_tested_as_0_are_in_no_bar() -> None:
+    """The chart has the mean scores of the table below it."""
+    report = beside(scored({"tone": 0.9, "quality": 1}), ("tone", 0.9, 0.8), ("quality", 1, 0.9))
+    assert report.comparison is not None
+    evaluators = tuple(
+        replace(each, both_before=0.9, both_after=0.95) for each in report.comparison.evaluators
+    )
+    report = replace(report, comparison=replace(report.comparison, evaluators=evaluators))
+    assert render_chart(report).endswith("bar [0.95, 0.95]\nline [0.9, 0.9]\n```\n")
+
+
 def test_incomplete_baseline_is_not_drawn() -> None:
     text = render_chart(beside(scored({"tone": 0.25, "quality": 1}), ("tone", 0.5, 0.25)))
     assert names(text) == ["tone", "quality"]

@@ -4,7 +4,7 @@ function verdictView() {
   const { status, title, reasons, notes } = DATA.verdict;
   const others = reasons.slice(1);
   // Statistics are folded, and on a narrow screen all but the first reason.
-  const short = (each) => each.replace(/^(.+ regressed): mean score (\S+ \u2192 \S+) \(.*/, '$1 $2');
+  const short = (each) => each.replace(/^(.+ regressed): mean score (\S+ \u2192 \S+)(?: in both runs.*)? \(.*/, '$1 $2');
   const more = others.filter((each) => isNarrow.matches || short(each) !== each);
   const folded = list([...more, ...notes], 'why');
   const meta = make('p.meta', ...metaParts());
