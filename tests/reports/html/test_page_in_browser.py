@@ -696,8 +696,10 @@ class TestOverview:
         reasons = (
             "7 of 21 checks failed (pass rate 67%, required 100%)",
             "tone regressed: mean score 0.95 \u2192 0.9 (40 cases, p = 0.01)",
-            "grounded regressed: mean score 1 \u2192 0.65 in both runs, tested 1 \u2192 0.6 "
-            "(40 cases, p < 0.001)",
+            (
+                "grounded regressed: mean score 1 \u2192 0.65 in both runs, tested 1 \u2192 0.6 "
+                "(40 cases, p < 0.001)"
+            ),
         )
         report = conversation_report()
         decision = replace(report.decision, reasons=reasons)
