@@ -118,6 +118,51 @@ _NEGATIONS: Final = frozenset(
     )
 )
 _DENYING_PREFIX: Final = "un"
+# Words that say nothing by themselves, where they are added, left out or replaced by each other.
+# Of words with an opposite ("and" and "or", "your" and "our") only one is here.
+_FILLERS: Final = frozenset(
+    (
+        *("a", "an", "the", "and", "but", "so", "also", "then", "that", "of", "it", "i", "we"),
+        *("your", "am", "is", "are", "have", "has", "i'm", "it's", "that's", "we're", "i've"),
+        *("we've", "just", "please", "done", "sure", "ok", "okay", "really", "actually", "simply"),
+        *("kindly", "gladly", "happily", "hi", "hello", "hey", "oh", "ah", "wow", "great"),
+        *("perfect", "sorry", "thanks"),
+    )
+)
+# An apology, thanks or a courtesy has one of these words, and else only such words, fillers and
+# the following.
+_COURTESY: Final = frozenset(
+    (
+        *("sorry", "apologies", "apology", "apologize", "apologise", "regret", "inconvenience"),
+        *("thank", "thanks", "appreciate", "patience", "understanding", "welcome", "pleasure"),
+        *("glad", "happy", "hope", "wish", "enjoy", "nice", "great", "else", "question"),
+        *("questions", "feel", "let", "hi", "hello", "hey", "dear", "bye", "regards", "luck"),
+    )
+)
+_BESIDE_COURTESY: Final = frozenset(
+    (
+        *("you", "us", "me", "my", "our", "this", "to", "for", "about", "any", "all", "if"),
+        *("other", "further", "more", "with", "will", "can", "there", "anything", "be", "been"),
+        *("you're", "i'd", "i'll", "know", "free", "ask", "help", "day", "very", "much", "in"),
+        *("advance", "good", "at", "or", "how", "hear", "caused"),
+    )
+)
+# What is negated to say that all is well, and the words beside it: "That should not happen".
+_REASSURANCE: Final = re.compile(
+    r"\b(?:should(?:n't| not| never)(?: have)? (happen|happened|occur|occurred)"
+    r"|(?:do not|don't) (?:(worry|mind)|(hesitate)\b.*)"
+    r"|never (mind)|(?:no|not a) (problem|worries))\b"
+)
+_BESIDE_REASSURANCE: Final = frozenset(
+    (
+        *("a", "that", "this", "it", "is", "it's", "that's", "so", "just", "please", "i", "we"),
+        *("am", "i'm", "sorry", "again", "to", "you", "us", "about", "at", "all", "really"),
+        *("things", "like", "such", "thing", "something"),
+    )
+)
+_CLAUSE_END: Final = re.compile(
+    r"([.,;:!?()\n\u2014]|\s[-\u2013]\s|\b(?:and|but|und|et)\b)", re.IGNORECASE
+)
 
 # Other spellings of an apostrophe, a minus and a space within a number.
 _SPELLINGS: Final = str.maketrans("\u2019\u2212\u2009\u202f", "'-\u00a0\u00a0")
@@ -170,6 +215,11 @@ _DATE: Final = re.compile(r"(?<![\w./-])(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?![
 _SIGN: Final = re.compile(
     "[\u2705\u2714\u2611\u274c\u2716\u2717\u2718\U0001f7e2\U0001f534\U0001f44d\U0001f44e]"
 )
+_QUOTED: Final = re.compile(r'"(.*?)"')
+_NO_WORDS: Final = re.compile(r"\d|[^\w\s'\u2026.,-]")
+# A number in an id, such as WB-24-8879, is none of a unit.
+_ID_START: Final = re.compile(r"[A-Za-z]\w*-(?:\w+-)*\Z")
+_OF_ID: Final = "id"
 _JSON_FENCE: Final = re.compile(r"\A```(?:json)?\n(.*)\n```\Z", re.DOTALL)
 _VALID_JSON: Final = "valid JSON"
 _NO_JSON: Final = "no valid JSON"
@@ -180,7 +230,7 @@ class _Amount(Struct, frozen=True):
 
     Attributes:
         values: what it may be: a point before three digits separates thousands or decimals.
-        unit: empty if it has none that is known.
+        unit: empty if it has none that is known; ``id`` for a number of an id.
         text: as written.
         in_digits: False for a number word.
         has_sign: whether the unit is a sign, such as ``%``, or the amount is in a range or a list
@@ -220,6 +270,7 @@ def find_changed_facts(text: str, reference: str) -> ChangedFacts:
     These are amounts that only one of them has, in any order and notation, dates with exchanged
     parts, operators of comparisons and negations of which one has more, signs such as check marks,
     JSON that does not parse any more, and other types in JSON.
+    A negation that reassures, such as "That should not happen", is none if only one text has it.
     A unit that one of them leaves out is compared only if it is a sign, such as ``%``.
     """
     if text == reference:
@@ -234,10 +285,12 @@ def find_changed_facts(text: str, reference: str) -> ChangedFacts:
     )
     if not new and not lost:
         new, lost = _compare_signs(found, expected)
-    negations = _compare_negations(_split_words(text), _split_words(reference))
+    negations = _compare_negations(
+        *(_split_words(_drop_courtesy(*each)) for each in ((text, reference), (reference, text)))
+    )
     values = _compare_json(text, reference)
     operators, dates = _compare_operators(text, reference), _compare_dates(text, reference)
-    for each in (dates, operators, _compare_verdicts(text, reference), negations, values):
+    for each in (dates, operators, _compare_verdicts(text, reference), values, negations):
         new, lost = [*new, *each[0]], [*lost, *each[1]]
     first = next(zip(*values, strict=True), None)
     is_value = first is not None and _VALID_JSON not in first
@@ -258,14 +311,28 @@ def _describe(new: Sequence[str], lost: Sequence[str]) -> str:
     return f"expected {_join(lost)}, not in the answer" if lost else ""
 
 
-def describe_changed_words(text: str, reference: str) -> str:
-    """Describe the words in which similar texts differ, or that are in another order; else empty.
+def rank_facts(described: str) -> int:
+    """Return how soon facts are shown: numbers, signs and JSON, then negations, then words.
+
+    Args:
+        described: has the facts in quotes, as the functions of this module write them.
+    """
+    facts = " ".join(_QUOTED.findall(described))
+    words = facts.lower().split()
+    if _NO_WORDS.search(facts) or _NUMBER_WORD.search(facts):
+        return 0
+    return 2 - any(_is_negation(each) or each.startswith(_DENYING_PREFIX) for each in words)
+
+
+def find_changed_words(text: str, reference: str) -> ChangedFacts:
+    """Find the words in which similar texts differ, or that are in another order.
 
     Numbers, units and negations count only where they have another place, as
-    ``describe_changed_facts`` compares them; upper case and punctuation do not.
+    ``find_changed_facts`` compares them; upper case, punctuation, fillers and courtesies do not.
     """
     found, expected = (_ANY_WORD.findall(each.translate(_SPELLINGS)) for each in (text, reference))
     number = max(len(found), len(expected))
+    has_facts = all(any(map(_may_be_fact, each)) for each in (found, expected))
     found, expected = _drop_equal_ends(found, expected)
     changes = [(found, expected)] if found or expected else []
     if _fold(found, sort=True) != _fold(expected, sort=True):
@@ -276,9 +343,17 @@ def describe_changed_words(text: str, reference: str) -> str:
         ]
         count = sum(max(map(len, each)) for each in changes)
         if count > MAX_WORDS and count > MAX_SHARE * number:
-            return ""
-    new, lost = ([" ".join(each[side]) for each in changes if each[side]] for side in (0, 1))
-    return _describe(new, lost)
+            return ChangedFacts()
+    if has_facts:  # else the texts are nothing but fillers
+        changes = [each for each in changes if _has_fact(*each)]
+    new, lost = (tuple(" ".join(each[side]) for each in changes if each[side]) for side in (0, 1))
+    return ChangedFacts(new, lost)
+
+
+def describe_changed_words(text: str, reference: str) -> str:
+    """Describe the words of ``find_changed_words``; empty if there are none."""
+    found = find_changed_words(text, reference)
+    return _describe(found.new, found.lost)
 
 
 def describe_changed_names(text: str, reference: str) -> str:
@@ -331,7 +406,64 @@ def _count_equal(words: Sequence[str], others: Sequence[str]) -> int:
 def _is_of_fact(word: str) -> bool:
     word = word.lower()
     is_number = word in _WORDS or word in _TENS or word in _FACTORS or word[0].isdecimal()
-    return is_number or word in _NEGATIONS or word.endswith("n't") or bool(_read_unit(word))
+    return is_number or _is_negation(word) or bool(_read_unit(word))
+
+
+def _is_negation(word: str) -> bool:
+    return word in _NEGATIONS or word.endswith("n't")
+
+
+def _may_be_fact(word: str) -> bool:
+    return word.casefold() not in _FILLERS or word == "IT"
+
+
+def _has_fact(new: Sequence[str], lost: Sequence[str]) -> bool:
+    """Return whether two texts differ in more than fillers and courtesies in these words."""
+    sides = [_fold(filter(_may_be_fact, each)) for each in (new, lost)]
+    if sides[0] == sides[1]:
+        return False
+    words = [_fold(each) for each in (new, lost)]
+    is_denial = bool(new and lost) and any(map(_is_negation, (*words[0], *words[1])))
+    return is_denial or any(
+        own and not _is_courtesy(each) for own, each in zip(sides, words, strict=True)
+    )
+
+
+def _is_courtesy(words: Sequence[str]) -> bool:
+    """Return whether folded words are nothing but an apology, thanks or the like."""
+    if _find_reassurance(words):
+        return True
+    own = {*words}
+    return not own.isdisjoint(_COURTESY) and own <= _COURTESY | _BESIDE_COURTESY | _FILLERS
+
+
+def _find_reassurance(words: Sequence[str]) -> str:
+    """Return the verb or noun that a clause negates to reassure; empty for other clauses."""
+    text = " ".join(words)
+    match = _REASSURANCE.search(text)
+    if match is None or not {*text.replace(match[0], "", 1).split()} <= _BESIDE_REASSURANCE:
+        return ""
+    return str(match[match.lastindex or 0])
+
+
+def _drop_courtesy(text: str, other: str) -> str:
+    """Leave out the clauses that reassure, if the other text does not have its word.
+
+    "That should not happen" is a courtesy, but a fact where the other text says that it happens.
+    """
+    words = {*_split_words(other)}
+    parts = _CLAUSE_END.split(text)
+    for index in range(0, len(parts), 2):
+        own = _fold(_ANY_WORD.findall(parts[index]))
+        if (what := _find_reassurance(own)) and words.isdisjoint(_list_forms(what)):
+            parts[index] = " "
+    return "".join(parts)
+
+
+def _list_forms(word: str) -> tuple[str, ...]:
+    """List forms of a word: happen, happens, happened and happening; worries and worry."""
+    base = re.sub("(?:r?ed|ies|y)$", "", word)
+    return tuple(f"{base}{end}" for end in ("", "s", "ed", "ing", "y", "ies", "ied", "red", "ring"))
 
 
 def _join(facts: Iterable[str]) -> str:
@@ -382,7 +514,7 @@ def _list_sign_changes(
     complete: set[Decimal] = set()
     for each in others:
         plain.update((value, each) for value in each.values if value not in plain)
-        complete.update(each.values if each.unit or each.has_sign else ())
+        complete.update(each.values if each.unit not in ("", _OF_ID) or each.has_sign else ())
     for each in amounts:
         if each.unit and each.has_sign and complete.isdisjoint(each.values):
             same = [plain[value] for value in each.values if value in plain]
@@ -426,6 +558,8 @@ def _make_amount(
         nearby = text[max(0, start - MAX_RANGE) : start]
         has_sign = bool(_SIGN_AFTER.match(text, end) or _SIGN_BEFORE.search(nearby))
     before = _BEFORE.search(text, max(0, start - MAX_FACT_CHARACTERS), start)
+    if not unit and before and _ID_START.search(before[0]):
+        unit = _OF_ID
     behind = _BEHIND.match(text, end)
     whole = (before[0].lstrip(_MARKS) if before else "") + text[start:end]
     written = " ".join((whole + (behind[0].rstrip(_MARKS) if behind else "")).split())
@@ -472,7 +606,7 @@ def _list_negations(words: list[str], others: list[str]) -> Iterator[str]:
     """
     own, other = set(words), set(others)
     for word, after in zip(words, (*words[1:], ""), strict=False):
-        if word in _NEGATIONS or word.endswith("n't"):
+        if _is_negation(word):
             yield f"{word} {after}".rstrip()
         elif word.startswith(_DENYING_PREFIX):
             opposite = word.removeprefix(_DENYING_PREFIX)

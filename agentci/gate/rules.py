@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from agentci._util.text import escape, truncate
 from agentci._util.text.format import format_count, format_distinct_percents, format_score
+from agentci.evaluators.changed_facts import rank_facts
 from agentci.gate.aggregation import compute_case_scores
 from agentci.gate.statistics import PassRateBound, group_passes, make_pass_rate_bound
 from agentci.model.gate import POOLED, CaseThresholds, Gate, GatePolicy, GateThresholds
@@ -418,10 +420,10 @@ def _find_changed_facts(config: ConfigResults) -> Iterator[GateReason]:
     """
     hint = "to fail such answers, add `checks: [contains: TEXT]` to the eval case"
     what = "whose answer has other facts than expected"
-    for text in _list_passed_cases(config, what, list_changed_facts, MAX_FACTS):
+    for text in _list_passed_cases(config, what, list_changed_facts, MAX_FACTS, rank_facts):
         yield GateReason("remark", f"{text}; {hint}")
     what = "whose answer has other words than expected"
-    for text in _list_passed_cases(config, what, list_changed_words, MAX_FACTS):
+    for text in _list_passed_cases(config, what, list_changed_words, MAX_FACTS, rank_facts):
         yield GateReason("remark", text, shown_elsewhere=True)
 
 
@@ -436,15 +438,20 @@ def _find_possible_errors(config: ConfigResults) -> Iterator[GateReason]:
 
 
 def _list_passed_cases(
-    config: ConfigResults, what: str, find: Callable[[CheckResult], Sequence[str]], most: int
+    config: ConfigResults,
+    what: str,
+    find: Callable[[CheckResult], Sequence[str]],
+    most: int,
+    rank: Callable[[str], int] = lambda _: 0,
 ) -> Iterator[str]:
     """Name by evaluator the cases in which something was found although all checks passed.
 
     Args:
         what: describes these cases.
         most: of what is found in a case.
+        rank: orders the cases by the first of what is found.
     """
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[int, str]]] = {}
     failed = {
         (each.case.id, each.case.trace_id)
         for each in config.required
@@ -454,9 +461,11 @@ def _list_passed_cases(
         is_failed = (result.case.id, result.case.trace_id) in failed
         if not is_failed and (findings := find(result)):
             shown = "; ".join(truncate.truncate_list(findings, most))
-            found.setdefault(result.evaluator.name, []).append(f"{result.case.id} ({shown})")
+            case = rank(findings[0]), f"{result.case.id} ({shown})"
+            found.setdefault(result.evaluator.name, []).append(case)
     for name, cases in found.items():
-        names = ", ".join(truncate.truncate_list(cases, MAX_NAMES))
+        ranked = [shown for _, shown in sorted(cases, key=itemgetter(0))]
+        names = ", ".join(truncate.truncate_list(ranked, MAX_NAMES))
         count = format_count(len(cases), "case")
         yield f"{config.prefix}{name} passed {count} {what}: {names}"
 
@@ -494,7 +503,8 @@ def list_changed_facts(result: CheckResult, kinds: Sequence[str] = (CHANGED_FACT
     for number, turn in enumerate(turns, start=1):
         if isinstance(turn, Mapping) and isinstance(each := turn.get(CHANGED_FACTS), str):
             facts.append(f"turn {number}: {each}" if len(turns) > 1 else each)
-    return [escape.flatten_line(each) for each in facts if isinstance(each, str)]
+    shown = (escape.flatten_line(each) for each in facts if isinstance(each, str))
+    return sorted(shown, key=rank_facts)
 
 
 def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:

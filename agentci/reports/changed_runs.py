@@ -9,6 +9,7 @@ from msgspec import Struct
 from agentci._util.text import escape, truncate
 from agentci._util.text.change import ARROW
 from agentci._util.text.format import format_count
+from agentci.evaluators.changed_facts import rank_facts
 from agentci.model.case import (
     CALL_CHANGES,
     RESULT_CHANGES,
@@ -27,6 +28,8 @@ from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 
 # Of a text, which is that short already unless another program wrote the report.
 MAX_SHOWN: Final = 100
+# Of two values that are shown in a list of names.
+MAX_VALUES: Final = 40
 # Of a case.
 MAX_CALLS: Final = 2
 MINUS: Final = "\N{MINUS SIGN}"
@@ -110,9 +113,12 @@ def _list_changed_answers(
 
 
 def _choose_facts(
-    answers: Iterable[tuple[CaseOutcome, ChangedText]],
+    answers: Sequence[tuple[CaseOutcome, ChangedText]],
 ) -> list[tuple[CaseOutcome, ChangedText]]:
-    return [each for each in answers if each[0].summary.changes and each[0].summary.changes.facts]
+    """Choose the answers with other facts, those with other numbers first."""
+    facts = {id(each): each.summary.changes.facts for each, _ in answers if each.summary.changes}
+    found = [each for each in answers if facts.get(id(each[0]))]
+    return sorted(found, key=lambda each: rank_facts(facts[id(each[0])]))
 
 
 def _list_answers(
@@ -133,14 +139,26 @@ def _list_answers(
     )
     more: list[str] = []
     if facts and line.left:
-        names = list_first_names([each.summary.id for each, _ in facts[most:]], write_case)
-        more.append(f"other facts in {names}")
+        shown = (_name_facts(*each, write_case, write) for each in facts[most:])
+        more.append(f"other facts in {list_first_names([*shown], str)}")
     if facts and others:
         more.append(f"other words in {_count_cases([each for each, _ in others])}")
     head = _count_cases([each for each, _ in answers])
     if not facts:
         return replace(line, head=head)
     return replace(line, head=head, items=(*line.items, *more), left=0)
+
+
+def _name_facts(
+    outcome: CaseOutcome,
+    answer: ChangedText,
+    write_case: Callable[[str], str],
+    write: Callable[[str], str],
+) -> str:
+    """Name a case with its facts, if they are short."""
+    name = write_case(outcome.summary.id)
+    is_short = len(answer.before) + len(answer.after) <= MAX_VALUES
+    return f"{name} ({_format(answer, write)})" if is_short else name
 
 
 def _make_line(

@@ -32,6 +32,24 @@ def show_facts(now: str, then: str, facts: ChangedFacts) -> ChangedText:
     return show_texts(now, then)
 
 
+def show_words(now: str, then: str, words: ChangedFacts) -> ChangedText:
+    """Show the first words that differ; the first difference if they are in several places."""
+    sides = [" ".join(each.split()) for each in (now, then)]
+    places = [
+        text.find(own[0]) if own and text.count(own[0]) == 1 else -1
+        for own, text in zip((words.new, words.lost), sides, strict=True)
+    ]
+    known = [at for at, own in zip(places, (words.new, words.lost), strict=True) if own]
+    if max(map(len, sides)) <= MAX_SHOWN or not known or min(known) < 0:
+        return show_texts(now, then)
+    return _make(
+        *(
+            cut_around(text, min(at if at >= 0 else known[0], len(text)), MAX_SHOWN)
+            for text, at in zip(sides, places, strict=True)
+        )
+    )
+
+
 def show_texts(now: str, then: str) -> ChangedText:
     """Show the first difference of two texts."""
     return _make(*shorten_pair(" ".join(now.split()), " ".join(then.split()), MAX_SHOWN))

@@ -12,6 +12,7 @@ from agentci._util.text.truncate import short
 from agentci.evaluators.changed_facts import (
     describe_changed_words,
     find_changed_facts,
+    find_changed_words,
 )
 from agentci.model.case import (
     RESULT_CHANGES,
@@ -24,7 +25,7 @@ from agentci.model.values import Json
 from agentci.recordings.printed_lines import describe_changed_lines, hide_volatile
 from agentci.recordings.tool_errors import is_empty_result, looks_like_error, parse_result
 from agentci.reports.changed_calls import find_changed_calls
-from agentci.reports.changed_texts import MAX_SHOWN, show_facts, show_texts
+from agentci.reports.changed_texts import MAX_SHOWN, show_facts, show_texts, show_words
 from agentci.reports.compared_runs import (
     ComparedCall,
     ComparedRun,
@@ -97,9 +98,12 @@ def _compare_answers(
             now = (now or "")[: len(then or "")] if is_as_long else now
         if now != then:
             compared = (now or "")[:MAX_COMPARED], (then or "")[:MAX_COMPARED]
+            texts = now or "", then or ""
             facts = find_changed_facts(*compared)
-            shown = show_facts(now or "", then or "", facts)
-            return shown, str(facts) or describe_changed_words(*compared)
+            if str(facts):
+                return show_facts(*texts, facts), str(facts)
+            shown = show_words(*texts, find_changed_words(*compared))
+            return shown, describe_changed_words(*compared)
     return None, ""
 
 

@@ -8,7 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentci.errors import EvaluatorError
-from agentci.evaluators.changed_facts import describe_changed_facts, describe_changed_words
+from agentci.evaluators.changed_facts import (
+    describe_changed_facts,
+    describe_changed_words,
+    rank_facts,
+)
 from agentci.evaluators.metrics import (
     explain_missing_response,
     measure_response_match,
@@ -251,8 +255,14 @@ LONG = "In the report of the office for the week, the weather of the city of Par
         ),
         ("3 km, then 5 km", "5 km, then 3 km", 'expected "5 km then 3", got "3 km then 5"'),
         ("It is New York", "It is Oslo", 'expected "Oslo", got "New York"'),
-        ("Sorry, it rains", "It rains", 'got "Sorry", not in the expected answer'),
-        ("It rains", "It rains, sorry", 'expected "sorry", not in the answer'),
+        ("Yes, it rains", "It rains", 'got "Yes", not in the expected answer'),
+        ("It rains", "It rains, maybe", 'expected "maybe", not in the answer'),
+        ("Rome and Oslo", "Rome or Oslo", 'expected "or", got "and"'),
+        ("our lamp", "your lamp", 'expected "your", got "our"'),
+        ("Floor lamp, please", "desk lamp", 'expected "desk", got "Floor"'),
+        ("Ask the team", "Ask the IT team", 'expected "IT", not in the answer'),
+        ("Done", "Sure", 'expected "Sure", got "Done"'),
+        ("", "Hello", 'expected "Hello", not in the answer'),
         ("We refunded it", "We refund it", 'expected "refund", got "refunded"'),
         # Numbers, units and negations are facts.
         ("1,000 km, not far", "1000 kilometers, never far", ""),
@@ -266,6 +276,77 @@ def test_single_other_words_and_another_order_are_described(
     assert describe_changed_words(answer, expected) == words
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Sorry, it rains", "It rains"),
+        ("Hi! It rains.", "It rains"),
+        ("Done, I refunded 5 EUR; you just wait", "I have refunded 5 EUR, and you wait"),
+        ("A lamp and the shade", "The lamp, please, also a shade"),
+        ("It's on its way; just please wait", "It is on its way; please just wait"),
+        (f"{LONG} I am sorry.", LONG),
+        (f"Thank you for your patience! {LONG}", LONG),
+        (f"That should not happen. {LONG}", LONG),
+    ],
+)
+def test_fillers_and_courtesies_are_no_other_words(answer: str, expected: str) -> None:
+    assert describe_changed_words(answer, expected) == ""
+    assert describe_changed_words(expected, answer) == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("That should not happen, and I am sorry. It is off.", "I am sorry. It is off."),
+        ("Do not worry! It is in stock.", "It is in stock."),
+        ("It is here. Please don't hesitate to ask us for 2 more.", "It is here, and 2 more."),
+        ("No problem: it is paid.", "It is paid."),
+    ],
+)
+def test_negations_that_reassure_are_no_facts(answer: str, expected: str) -> None:
+    assert describe_changed_facts(answer, expected) == ""
+    assert describe_changed_facts(expected, answer) == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "facts"),
+    [
+        ("It should not happen.", "It should happen.", "not happen"),
+        ("That should not happen.", "That happened.", "not happen"),
+        ("We regret that. It has not happened.", "We regret that.", "not happened"),
+        ("There is no problem with it.", "There is a problem with it.", "no problem"),
+        ("You have no problem.", "You have it.", "no problem"),
+        ("Do not worry about the fee.", "The fee is due.", "not worry"),
+        ("It is here. You cannot return it.", "It is here.", "cannot return"),
+        ("I am sorry, it is not covered.", "I am sorry.", "not covered"),
+        ("I am sorry, I cannot help you.", "I am sorry.", "cannot help"),
+        # It has as many negations, of which one reassures.
+        ("That should not happen. It is off.", "It is not off.", ""),
+    ],
+)
+def test_negations_that_say_something_are_facts(answer: str, expected: str, facts: str) -> None:
+    described = f'got "{facts}", not in the expected answer'
+    lost = 'expected "not off", not in the answer'
+    assert describe_changed_facts(answer, expected) == (described if facts else lost)
+
+
+def test_number_of_an_id_is_no_number_with_a_unit() -> None:
+    text = "You have a warranty of {} months. The code is WB-24-88."
+    facts = 'expected "24 months", got "12 months"'
+    assert describe_changed_facts(text.format(12), text.format(24)) == facts
+    assert describe_changed_facts("A-12 is here: 12", "12, A-12") == ""
+
+
+def test_numbers_are_before_negations_and_words() -> None:
+    order = (
+        *('turn 2: expected "45 EUR", got "54 EUR"', 'got "two days", not in the answer'),
+        *('"x < 5" \N{RIGHTWARDS ARROW} "x > 5"', 'new: "not free" "5 EUR"'),
+        *('turn 1: got "not free", not in the expected answer', 'no longer: "unavailable"'),
+        *('turn 1: expected "Oslo", got "New York"', 'expected "desk", got "floor"'),
+    )
+    assert [*map(rank_facts, order)] == [0, 0, 0, 0, 1, 1, 2, 2]
+
+
 def test_words_of_huge_texts_are_compared_in_little_time() -> None:
     start, end = ("word " * count for count in (300_000, 6_000))
     middle = "".join(f"w{number} " for number in range(6_000))
@@ -277,7 +358,9 @@ def test_words_of_huge_texts_are_compared_in_little_time() -> None:
     assert describe_changed_words(moved, text).startswith('expected "w1 w2 w3')
 
 
-@pytest.mark.parametrize("text", ["1,", "$1-", "a", "<a ", "-", "<", "{", "5 % and "])
+@pytest.mark.parametrize(
+    "text", ["1,", "$1-", "a", "<a ", "-", "<", "{", "5 % and ", "no ", "a-1-"]
+)
 def test_facts_of_huge_texts_are_compared_in_little_time(text: str) -> None:
     assert describe_changed_facts(f"{text * 20_000}<", f"{text * 20_000}>") is not None
 

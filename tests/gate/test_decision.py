@@ -205,8 +205,20 @@ class TestExitCode:
             f"similar {text}: d (turn 2: {facts}){hint}",
         ]
 
+    def test_cases_with_another_number_are_named_first(self) -> None:
+        lists = [
+            ['got "not free", not in the expected answer'],
+            ['turn 1: expected "Oslo", got "Rome"', 'turn 2: expected "5", got "6"'],
+        ]
+        results = [
+            make_result("passed", 0.96, case=case, details={"changed_facts": facts})
+            for case, facts in zip("ab", lists, strict=True)
+        ]
+        [note] = [each for each in _decide(results).notes if "other facts" in each]
+        assert f": b ({lists[1][1]}; {lists[1][0]}), a ({lists[0][0]});" in note
+
     def test_other_words_of_a_passed_answer_are_only_in_lists_of_their_own(self) -> None:
-        words = 'expected "and", got "or"'
+        words = 'expected "warm", got "hot"'
         result = make_result("passed", 0.96, case="a", details={"changed_words": [words]})
         decision = _decide([result])
         what = "whose answer has other words than expected"

@@ -459,8 +459,47 @@ def test_all_cases_with_other_facts_are_named_before_other_words_are_counted() -
     pairs = [(_run(answer=now), _run(answer=text.format(24, "seldom"))) for now in answers]
     report = limit_contents(_report(*pairs), "full")
     [line] = _list_lines(report, 1)
-    shown = ["c1: 24 months → 12 months", "other facts in c2", "other words in 1 passing case"]
+    others = "other facts in c2 (24 months → 6 months)"
+    shown = ["c1: 24 months → 12 months", others, "other words in 1 passing case"]
     assert line == f"changed answers: 3 passing cases {shown}"
+
+
+def test_other_numbers_are_shown_before_negations_and_words() -> None:
+    text = "The {} lamp, which you ordered from us for your new kitchen, is {} and costs {} EUR."
+    old = text.format("desk", "free", 5)
+    answers = [
+        text.format("floor", "free", 5),
+        text.format("desk", "not free", 5),
+        text.format("desk", "free", 7),
+        f"Done, that should not happen. {old}",
+    ]
+    report = limit_contents(
+        _report(*((_run(answer=each), _run(answer=old)) for each in answers)), "full"
+    )
+    [line] = list_changed_runs(report, 4, str, str)
+    assert [each.partition(":")[0] for each in line.items] == [
+        *("c2", "c1", "c0"),
+        "other words in 1 passing case",
+    ]
+
+
+def test_other_word_is_shown_where_it_is() -> None:
+    old = f"{LONG}Your desk lamp is here. {LONG}"
+    for prefix in ("", "Done. "):
+        found = _compare(_run(answer=prefix + old.replace("desk", "floor")), _run(answer=old))
+        assert found.answer is not None
+        assert ("desk lamp" in found.answer.before, "floor lamp" in found.answer.after) == (
+            True,
+            True,
+        )
+    found = _compare(_run(answer=old.replace("desk ", "")), _run(answer=old))
+    assert found.answer is not None
+    assert found.answer.before.startswith("…the end. Your desk lamp")
+    assert found.answer.after.startswith("…the end. Your lamp")
+    # The word is in several places.
+    found = _compare(_run(answer=old.replace("desk", "word")), _run(answer=old))
+    assert found.answer is not None
+    assert "Your desk lamp" in found.answer.before
 
 
 def test_shortened_answer_is_not_another_one() -> None:
@@ -497,7 +536,7 @@ def test_number_of_lines_is_limited_and_the_rest_counted() -> None:
     ]
     answers = [(_run(answer=f"new {index}"), _run(answer="old")) for index in range(3)]
     lines = _list_lines(limit_contents(_report(*errors, *answers, errors[0]), "full"))
-    shown = ["c4: old → new 0", "c5: old → new 1", "other facts in c6"]
+    shown = ["c4: old → new 0", "c5: old → new 1", "other facts in c6 (old → new 2)"]
     assert lines == [
         "tool newly fails: t0 returns Error: e0 in 2 cases (c0, c7); in the baseline fine []",
         "tool newly fails: t1 returns Error: e1 in 1 case (c1); in the baseline fine []",

@@ -159,6 +159,9 @@ const rank = (each) => STATES.indexOf(shownState(each) ?? 'same');
 /** The state of a case; that its answer has another fact, if that is more serious. */
 const shownState = ({ state, facts }) => (facts && !(STATES.indexOf(state) < STATES.indexOf('changed_fact')) ? 'changed_fact' : state);
 const statusRank = (each) => STATUSES.indexOf(each.status);
+/** The order of changed facts: numbers, negations, words. */
+const factKind = ({ facts }) => facts?.[2] ?? 0;
+const byFactKind = (a, b) => factKind(a) - factKind(b);
 /** How much more an amount is than in the baseline. */
 const increase = ({ amounts, before }, name) => amounts[name] - before?.[name];
 const mostMore = (name) => (a, b) => (increase(b, name) || 0) - (increase(a, name) || 0);
@@ -173,7 +176,7 @@ const ORDERS = {
   attention: [
     'Needs attention',
     (a, b) =>
-      rank(a) - rank(b) || statusRank(a) - statusRank(b) || worse(a, b) || a.index - b.index,
+      rank(a) - rank(b) || byFactKind(a, b) || statusRank(a) - statusRank(b) || worse(a, b) || a.index - b.index,
   ],
   drop: ['Largest drop', (a, b) => a.drop - b.drop || a.drops - b.drops],
   gain: ['Largest gain', (a, b) => b.gain - a.gain],

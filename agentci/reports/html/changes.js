@@ -22,7 +22,7 @@ function changesView() {
   ];
   const most = MAX_CAUSES - cards.length;
   const [facts, ...others] = LOWER_OR_FIXED.map((state) =>
-    byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).slice(0, 1).map((each) => ({ ...each, state })),
+    byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).sort(byFactKind).slice(0, 1).map((each) => ({ ...each, state })),
   );
   const rest = [facts, lines.slice(0, most), others].flat(2);
   if (!cards.length && !rest.length) return null;

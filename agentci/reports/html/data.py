@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from agentci._util.text import escape, json_text
 from agentci._util.text.change import ARROW, find_numbers
 from agentci._util.text.format import format_count
+from agentci.evaluators.changed_facts import rank_facts
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
 from agentci.model.case import ChangedText
 from agentci.model.gate import Comparison, EvaluatorComparison
@@ -174,7 +175,11 @@ class PageData:
         self._removed = _group_removed(report.comparison)
         self._ranks: dict[int, int] = {}
         self._missing = _find_missing_contents(report)
-        self._facts = {id(outcome): _show(each) for outcome, each in list_changed_facts(report)}
+        self._facts = {
+            id(outcome): [*_show(each), rank_facts(outcome.summary.changes.facts)]
+            for outcome, each in list_changed_facts(report)
+            if outcome.summary.changes is not None
+        }
 
     def render_blocks(self) -> Iterator[Markup]:
         """Yield a script element per block of cases."""

@@ -2254,8 +2254,9 @@ class TestOtherViews:
         known = ("24 months", 2028, "seldom")
         answers = (
             reworded.format(*known),
-            good.format("12 months", 2027, "seldom"),
+            # Another number is shown before another word.
             good.format("24 months", 2028, "not"),
+            good.format("12 months", 2027, "seldom"),
         )
         for number, answer in enumerate(answers):
             run, old = (
@@ -2276,13 +2277,13 @@ class TestOtherViews:
         page = show(limit_contents(report, "full"))
         lines = [" ".join(each.split()) for each in page.texts(".rest a")]
         assert lines == [
-            "Changed fact c1 and 1 more baseline 24 months, 2028 \u2192 this run 12 months, 2027",
+            "Changed fact c2 and 1 more baseline 24 months, 2028 \u2192 this run 12 months, 2027",
             "Lower score c0 and 1 more tone requires score >= 0.7 1 \u2192 0.8",
         ]
         page.run("document.querySelector('.rest a').click()")
         page.wait("location.hash === '#/compare?f=facts'")
         assert page.texts(".beside .pill") == ["Changed fact", "2 cases"]
-        assert page.texts(".members a") == ["c2"]
+        assert page.texts(".members a") == ["c1"]
         page.run("location.hash = '#/compare'")
         page.wait("document.querySelectorAll('.beside').length === 2")
         assert page.texts(".beside .pill") == ["Changed fact", "2 cases", "Lower score"]
