@@ -35,7 +35,7 @@ from agentci.model.result import (
 )
 from agentci.model.trace import ModelStep, RunSpan, TokenTotals
 from agentci.model.values import replace
-from agentci.reports.contents import StoredContents
+from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.html.page import HtmlReport
 from agentci.reports.run_content import encode_content
 from tests.helpers.reports import (
@@ -503,6 +503,30 @@ def failing_tool_report(result: Any = None) -> Report:
         replace(before, turns=(replace(old, calls=(call,)),), spans=tuple(kept)),
         make_trend(),
     )
+
+
+def long_result_report(before: dict[str, Any], now: dict[str, Any]) -> Report:
+    """A case with another answer after a tool result; of a long one only the start is stored."""
+    run = make_run("There is no flight to Rome today.", "Rome")
+    first, second = run.turns
+    tool = RunSpan(id="t", name="execute_tool", kind="tool", start_ms=800, ms=40, parent="a")
+    runs = [
+        replace(
+            run,
+            turns=(
+                replace(
+                    first,
+                    answer=answer,
+                    calls=(replace(first.calls[0], span="t", result={"flights": [], **result}),),
+                ),
+                second,
+            ),
+            spans=(*run.spans, tool),
+        )
+        for answer, result in (("Sorry, no.", now), ("No flight.", before))
+    ]
+    result = make_result("failed", 0.0, case="by_air")
+    return limit_contents(_compare_runs("by_air", result, *runs, make_trend()), "full")
 
 
 FILLER = "It is on its way with the carrier that you chose. " * 12

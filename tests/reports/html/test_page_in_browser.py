@@ -46,6 +46,7 @@ from tests.reports.html.pages import (
     hostile_report,
     long_conversation_report,
     long_report,
+    long_result_report,
     lost_report,
     make_change,
     make_run,
@@ -1617,7 +1618,7 @@ class TestCase:
         report = limit_contents(failing_tool_report("x" * 1000), "full")
         page = show(report, "#/case/by_air?with=base")
         [shown] = page.texts(".result.old")
-        assert shown.endswith(f"{'x' * 200}\u2026 (800 more characters)")
+        assert shown.endswith(f"{'x' * 200}\u2026 (800 more characters not stored)")
         assert page.texts(".call .mark")[1].startswith(
             "! The tool failed \u00b7 Called 2 times, 1 in the baseline"
         )
@@ -1677,6 +1678,26 @@ class TestCase:
         added = [place for place, each in enumerate(amounts) if each.endswith("this run only")]
         assert added == [3, 4, 5, 6]
         assert amounts[-1] == "400 ms up \u25b2 100 ms"
+
+    def test_stored_start_of_a_result_is_compared_in_the_same_format(self, show: Show) -> None:
+        def open_tool(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, list[str]]:
+            page = show(long_result_report(before, now), "#/case/by_air?with=base")
+            shown = _open_span(page, 2)
+            tool = "document.querySelector('.timeline details[open]')"
+            marks = page.run(f"[...{tool}.querySelectorAll('del, ins')].map((e) => e.textContent)")
+            return "\n".join(shown.values()), marks
+
+        note = " ".join(f"word {number}" for number in range(60))
+        same, marks = open_tool({"day": "Monday", "note": note}, {"day": "Monday", "note": note})
+        assert marks == []
+        assert "as in the baseline\u2026 (" in same
+        assert "more characters not stored)" in same
+        _, marks = open_tool({"day": "Monday", "note": note}, {"day": "Sunday", "note": note})
+        assert marks == ["Sunday", "Monday"]
+        _, marks = open_tool({"day": "Monday", "note": note}, {"day": "Wednesday", "note": note})
+        assert marks == ["Wednesday", "Monday"]
+        _, marks = open_tool({"day": "Monday"}, {"day": "Sunday"})
+        assert marks == ["Sunday", "Monday"]
 
     def test_step_shows_what_went_in_and_out_in_the_baseline(self, show: Show) -> None:
         page = show(failing_tool_report(), "#/case/by_air?with=base")
