@@ -248,10 +248,12 @@ function comparedCases([first, ...others]) {
     rest.remove();
   };
   const lines = Map.groupBy(others.slice(0, MAX_CHANGED), (each) => make('p', memberLine(each, first, true)).textContent);
+  const shown = [...lines.values()].slice(0, MAX_MEMBERS);
+  const left = others.length - shown.flat().length;
   const rest = make(
     'div.answer',
     quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with a changed fact' : 'with the same changed checks'}:`),
-    list([...lines.values()].slice(0, MAX_MEMBERS).map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first, same.length > 1)]), 'members'),
+    list([...shown.map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first, same.length > 1)]), ...(left > 0 ? [[make('span'), quiet(`\u2026 and ${count(left)} more`)]] : [])], 'members'),
     make('button.btn', { onclick: open }, others.length > 1 ? `Show all ${count(others.length)} in full` : 'Show it in full'),
   );
   box.append(rest);

@@ -344,6 +344,24 @@ def changed_days_report(*evaluators: str) -> Report:
     )
 
 
+def changed_facts_report(*days: int) -> Report:
+    """Cases that pass, each with another number of days in its answer than 30 in the baseline."""
+    chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
+    old = chunks.append(encode_content(make_run("Within 30 days of delivery.", "Rome")))
+    for number, each in enumerate(days):
+        now = chunks.append(encode_content(make_run(f"Within {each} days of delivery.", "Rome")))
+        result = make_result("passed", 1.0, case=f"c{number}")
+        result = replace(result, id=f"{number:016x}", case=replace(result.case, content=now))
+        results.append(result)
+        before[result.id] = BaselineCheck(status="passed", score=1.0, content=old)
+    report = replace(
+        compared(make_report(results), make_trend(newly_failing=())),
+        contents=StoredContents(chunks=chunks, redact=lambda content: content),
+        baseline=before,
+    )
+    return limit_contents(report, "full")
+
+
 def removed_step_report() -> Report:
     """A case of which only the baseline has the first model call, in which a tool ran."""
     before = make_run("There is no flight to Rome.", "Rome")

@@ -38,6 +38,7 @@ from tests.reports.html.pages import (
     HOSTILE,
     calls_of,
     changed_days_report,
+    changed_facts_report,
     compared,
     conversation_report,
     failing_tool_report,
@@ -2304,6 +2305,12 @@ class TestOtherViews:
         page.run("location.hash = '#/compare'")
         page.wait("document.querySelectorAll('.beside').length === 2")
         assert page.texts(".beside .pill") == ["Changed fact", "2 cases", "Lower score"]
+
+    def test_cases_of_a_group_beyond_its_lines_are_counted(self, show: Show) -> None:
+        page = show(changed_facts_report(*range(1, 14)), "#/compare")
+        assert page.texts(".beside .pill") == ["Changed fact", "13 cases"]
+        assert len(page.texts(".members a")) == 10
+        assert page.texts(".members li")[10:] == ["\u2026 and 2 more"]
 
     def test_card_shows_a_lost_turn_and_arguments_of_one_run_first(self, show: Show) -> None:
         good = make_run("There is no flight to Rome.", "Rome")
