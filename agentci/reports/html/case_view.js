@@ -90,7 +90,9 @@ function caseTitle(each) {
     'div.head',
     make('h1', each.id || '(no name)'),
     link(CLASSES[each.state]?.[0] ?? (each.status === 'errored' ? 'error' : each.status), statePill(each.state, each.status) ?? pill(each.status, STATUS_WORDS[each.status])),
-    each.answer_changed && link('answer', pill('note', 'Answer changed')),
+    each.facts && [link('facts', pill('note', 'Changed fact')), make('span', factsView(each.facts))],
+    each.answer_changed && !each.facts && link('answer', pill('note', 'Answer changed')),
+    each.large && link('large', pill('note', largeText(each))),
     each.tags.map((tag) => make('a.quiet', { href: writeHash('/', { q: `#${tag}` }) }, `#${tag}`)),
   );
 }

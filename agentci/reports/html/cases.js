@@ -11,6 +11,8 @@ const CLASSES = {
   changed_fact: ['facts', 'Changed fact', 'note'],
   still_failing: ['still', 'Still failing', 'failed'],
   still_errored: ['still_errored', 'Still errored', 'errored'],
+  // Of any state, with an amount that is some times that of the baseline.
+  large: ['large', 'Much slower or dearer', 'note'],
   lower_score: ['lower', 'Lower score', 'note'],
   fixed: ['fixed', 'Fixed', 'passed'],
   new_case: ['added', 'New', 'note'],
@@ -128,9 +130,9 @@ function searchedText({ id, question, tags, checks }) {
 const NOTICED = 0.25;
 const isMore = (name, least = 1e-9) => ({ amounts, before = {} }) => amounts[name] - before[name] >= Math.max(least, NOTICED * before[name]);
 
-const hasState = (wanted) => ({ state, facts }) => state === wanted || (state === 'lower_score' && wanted === 'same') || (facts && wanted === 'changed_fact');
+const hasState = (wanted) => ({ state, facts, large }) => state === wanted || (state === 'lower_score' && wanted === 'same') || (facts && wanted === 'changed_fact') || (large && wanted === 'large');
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
-const isWorse = (each) => ['new_failure', 'error', 'unrecorded', 'lost', 'lower_score'].includes(each.state) || changesBy(-1)(each) || each.tools || each.facts;
+const isWorse = (each) => ['new_failure', 'error', 'unrecorded', 'lost', 'lower_score'].includes(each.state) || changesBy(-1)(each) || each.tools || each.facts || each.large;
 
 /** By name: label, which cases it shows, the status whose colour it has, and its limits. */
 const FILTERS = {
@@ -152,12 +154,17 @@ const FILTERS = {
   slow: ['Slower', isMore('ms', 50), '', 'by 25% and 50 ms or more'],
   costly: ['More tokens', isMore('tokens'), '', 'input + output, by 25% or more'],
   dearer: ['Higher cost', isMore('usd', 5e-5), '', 'by 25% or more'],
+  large_ms: ['Much slower', ({ large }) => large?.ms],
+  large_tokens: ['Many more tokens', ({ large }) => large?.tokens],
+  large_usd: ['Much higher cost', ({ large }) => large?.usd],
 };
 
 const collator = new Intl.Collator('en', { numeric: true });
-const rank = (each) => STATES.indexOf(shownState(each) ?? 'same');
+const rank = (each) => Math.min(STATES.indexOf(shownState(each) ?? 'same'), each.large ? STATES.indexOf('large') : Infinity);
 /** The state of a case; that its answer has another fact, if that is more serious. */
 const shownState = ({ state, facts }) => (facts && !(STATES.indexOf(state) < STATES.indexOf('changed_fact')) ? 'changed_fact' : state);
+/** The amounts that are much more; tokens are what costs. */
+const largeText = ({ large: { tokens, ...others } }) => Object.values(others.usd ? others : { ...others, tokens }).filter(Boolean).join(', ');
 const statusRank = (each) => STATUSES.indexOf(each.status);
 /** How much more an amount is than in the baseline. */
 const increase = ({ amounts, before }, name) => amounts[name] - before?.[name];

@@ -4,7 +4,7 @@ const MAX_LINES = 3;
 // Causes that have a card or a line; the others are counted.
 const MAX_CAUSES = 10;
 const MAX_REASONS = 3;
-const LOWER_OR_FIXED = ['changed_fact', 'lower_score', 'fixed'];
+const LOWER_OR_FIXED = ['changed_fact', 'large', 'lower_score', 'fixed'];
 
 function changesView() {
   const isFirst = (each) => alike(each)[0] === each;
@@ -21,8 +21,9 @@ function changesView() {
     ...causeLines(DATA.known, { state: 'still_failing' }),
   ];
   const most = MAX_CAUSES - cards.length;
+  const largest = CASES.filter((each) => each.large && STATES[rank(each)] === 'large').sort((a, b) => parseFloat(largeText(b)) - parseFloat(largeText(a)));
   const [facts, ...others] = LOWER_OR_FIXED.map((state) =>
-    byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).slice(0, 1).map((each) => ({ ...each, state })),
+    (state === 'large' ? largest : byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact'))).slice(0, 1).map((each) => ({ ...each, state })),
   );
   const rest = [facts, lines.slice(0, most), others].flat(2);
   if (!cards.length && !rest.length) return null;
@@ -126,7 +127,7 @@ function factsView([before, after]) {
 
 /** The list of the cases of the same state, and of the same cause unless that is no failure. */
 function alikeHash({ state, cluster }) {
-  return writeHash(state === 'changed_fact' ? '/compare' : '/', { f: CLASSES[state]?.[0] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
+  return writeHash(state === 'changed_fact' || state === 'large' ? '/compare' : '/', { f: CLASSES[state]?.[0] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
 }
 
 /** The cases that fail in the same way, each with the numbers in which it differs, and the others of the cause. */
@@ -266,7 +267,7 @@ function restView(rest, more) {
       make('b', each.id, others > 0 && quiet(` and ${count(others)} more`)),
       each.state === 'changed_fact'
         ? make('span', factsView(each.facts))
-        : [make('span', make('b', check.evaluator.name), ' ', quiet(each.fact ? prose(each.fact) : (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
+        : each.state === 'large' ? make('span', largeText(each)) : [make('span', make('b', check.evaluator.name), ' ', quiet(each.fact ? prose(each.fact) : (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
     );
   };
   return make(

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from agentci._util.text import escape, json_text
 from agentci._util.text.change import ARROW, find_numbers
-from agentci._util.text.format import format_count
+from agentci._util.text.format import format_count, format_number
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
 from agentci.model.case import ChangedText
 from agentci.model.gate import Comparison, EvaluatorComparison
@@ -64,6 +64,7 @@ from agentci.reports.outcomes import (
     Amounts,
     CaseOutcome,
     ReportMetrics,
+    find_large_factor,
     list_case_outcomes,
     summarize_metrics,
     summarize_repeats,
@@ -326,6 +327,7 @@ class PageData:
                     "rank": self._ranks.get(id(outcome)) or None,
                     "amounts": _make_amounts(outcome.amounts),
                     "before": outcome.before and _make_amounts(outcome.before),
+                    "large": _list_large(outcome, summarize_metrics(self._report)),
                 }
             ),
         }
@@ -522,6 +524,23 @@ def _make_amounts(amounts: Amounts) -> JsonObject:
             "usd": amounts.cost_usd,
         }
     )
+
+
+# By the attributes of ``Amounts``: the name of an amount in the page, and what follows its factor.
+_LARGE_WORDS: Final = {
+    "latency_ms": ("ms", "slower"),
+    "cost_usd": ("usd", "the cost"),
+    "tokens": ("tokens", "the tokens"),
+}
+
+
+def _list_large(outcome: CaseOutcome, metrics: ReportMetrics) -> JsonObject:
+    """List the amounts that are much more than in the baseline, by how many times."""
+    return {
+        key: f"{format_number(factor, 1)}\N{MULTIPLICATION SIGN} {words}"
+        for name, (key, words) in _LARGE_WORDS.items()
+        if name in metrics.large and (factor := find_large_factor(outcome, name))
+    }
 
 
 def _evaluator(config: str, evaluator: EvaluatorIdentity) -> JsonObject:

@@ -145,7 +145,7 @@ function comparedRow(column) {
   ];
 }
 
-const COMPARED_FILTERS = ['worse', ...Object.values(CLASSES).map(([key]) => key), 'better', 'all', 'answer', 'calls', 'tools', 'slow', 'costly', 'dearer'];
+const COMPARED_FILTERS = ['worse', ...Object.values(CLASSES).map(([key]) => key), 'better', 'all', 'answer', 'calls', 'tools', ...SUBJECTS.Amounts];
 // How many cases a list shows, by its address: kept on the way back from a case.
 const shownAmount = new Map();
 // Of a case in the list: turns, and checks that are as before.
@@ -309,7 +309,7 @@ function comparedCase(each, others = 0) {
       dot(each.status),
       make('a', { href: caseHash(each, null, { with: HAS_BASELINE ? 'base' : undefined }), 'data-case': each.index }, make('b', each.id)),
       statePill(shownState(each), 'passed'),
-      toolPill(each),
+      pillsOf(each),
       others > 0 && make(each.cluster === undefined ? 'span.pill.note' : 'a.pill.note', { href: each.cluster !== undefined && alikeHash(each) }, `${count(others + 1)} cases`),
       !turns.length && make('span.sub', each.question === each.id ? '' : each.question),
       same && make('span', same),

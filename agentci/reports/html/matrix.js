@@ -79,8 +79,8 @@ function matrixView(params) {
   );
 }
 
-function needsLook({ status, state, facts }) {
-  return status === 'failed' || status === 'errored' || state === 'lost' || state === 'lower_score' || facts;
+function needsLook({ status, state, facts, large }) {
+  return status === 'failed' || status === 'errored' || state === 'lost' || state === 'lower_score' || facts || large;
 }
 
 function emptyView({ query }) {
@@ -95,7 +95,7 @@ function emptyView({ query }) {
 const SUBJECTS = {
   Status: ['failed', 'error', 'skipped', 'passed'],
   'Calls and answers': ['answer', 'calls', 'tools'],
-  Amounts: ['slow', 'costly', 'dearer'],
+  Amounts: ['slow', 'costly', 'dearer', 'large_ms', 'large_tokens', 'large_usd'],
 };
 const MATRIX_FILTERS = Object.keys(FILTERS).filter((key) => key !== 'worse' && key !== 'better');
 
@@ -105,7 +105,7 @@ function controlsView(selection, path, filters) {
   const own = searchCases(CASES, selection);
   const subject = (key) => Object.keys(SUBJECTS).find((name) => SUBJECTS[name].includes(key)) ?? (HAS_BASELINE ? 'Changes' : 'Cases');
   const amounts = Object.fromEntries(filters.map((key) => [key, own.filter(FILTERS[key][1]).length]));
-  const shown = filters.filter((key) => (amounts[key] && !(HAS_BASELINE && (key === 'failed' || key === 'error'))) || key === 'all' || key === selection.filter);
+  const shown = filters.filter((key) => (amounts[key] && !key.startsWith('large_') && !(HAS_BASELINE && (key === 'failed' || key === 'error'))) || key === 'all' || key === selection.filter);
   const groups = Object.entries(GROUPS).filter(
     ([key]) =>
       (key !== 'tag' || CASES.some(({ tags }) => tags.length)) &&
@@ -336,7 +336,7 @@ function caseRow(each, columns, index) {
           // The icon says what else newly fails or has an error.
           HAS_BASELINE && !['new_failure', 'error'].includes(each.state) && statePill(shownState(each), each.status),
           each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(shownState(each)) ? pill('note', 'Answer changed') : null,
-          toolPill(each),
+          pillsOf(each),
           make('span.sub', each.question && each.question !== each.id ? each.question : CONFIGS.length > 1 && each.checks[0].evaluator.config),
         ),
       ),
@@ -353,9 +353,10 @@ function caseRow(each, columns, index) {
   );
 }
 
-function toolPill({ tools }) {
+/** What is worse besides the state of a case. */
+function pillsOf({ tools, large }) {
   const text = tools && `${tools.join(', ')} newly fails`;
-  return text && make('span.pill.failed', { title: text }, text);
+  return [text && make('span.pill.failed', { title: text }, text), large && pill('note', largeText({ large }))];
 }
 
 function cell(each, column) {

@@ -344,22 +344,27 @@ def changed_days_report(*evaluators: str) -> Report:
     )
 
 
-def changed_facts_report(*days: int) -> Report:
-    """Cases that pass, each with another number of days in its answer than 30 in the baseline."""
+def passing_report(*runs: tuple[RunContent, RunContent]) -> Report:
+    """Cases ``c0``, ``c1``, ... that pass as in the baseline, each with its run now and there."""
     chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
-    old = chunks.append(encode_content(make_run("Within 30 days of delivery.", "Rome")))
-    for number, each in enumerate(days):
-        now = chunks.append(encode_content(make_run(f"Within {each} days of delivery.", "Rome")))
+    for number, each in enumerate(runs):
+        now, old = (chunks.append(encode_content(run)) for run in each)
         result = make_result("passed", 1.0, case=f"c{number}")
         result = replace(result, id=f"{number:016x}", case=replace(result.case, content=now))
         results.append(result)
         before[result.id] = BaselineCheck(status="passed", score=1.0, content=old)
     report = replace(
-        compared(make_report(results), make_trend(newly_failing=())),
+        compared(make_report(results), make_trend(newly_failing=(), outcome="pass")),
         contents=StoredContents(chunks=chunks, redact=lambda content: content),
         baseline=before,
     )
     return limit_contents(report, "full")
+
+
+def changed_facts_report(*days: int) -> Report:
+    """Cases that pass, each with another number of days in its answer than 30 in the baseline."""
+    runs = [make_run(f"Within {each} days of delivery.", "Rome") for each in (30, *days)]
+    return passing_report(*((run, runs[0]) for run in runs[1:]))
 
 
 def removed_step_report() -> Report:
@@ -544,7 +549,8 @@ def long_result_report(before: dict[str, Any], now: dict[str, Any]) -> Report:
         for answer, result in (("Sorry, no.", now), ("No flight.", before))
     ]
     result = make_result("failed", 0.0, case="by_air")
-    return limit_contents(_compare_runs("by_air", result, *runs, make_trend()), "full")
+    report = _compare_runs("by_air", result, runs[0], runs[1], make_trend())
+    return limit_contents(report, "full")
 
 
 FILLER = "It is on its way with the carrier that you chose. " * 12

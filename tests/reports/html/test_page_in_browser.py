@@ -57,6 +57,7 @@ from tests.reports.html.pages import (
     other_result_report,
     other_tool_report,
     page_of,
+    passing_report,
     recorded_report,
     removed_report,
     removed_step_report,
@@ -174,7 +175,7 @@ class TestOverview:
         assert " ".join(rate.split()).split(" from ")[1].startswith("83% 9 passed")
         assert latency.endswith("3\u00d7 or more in 1 case")
         page.run("document.querySelector('.tile a').click()")
-        page.wait("location.hash === '#/compare?f=slow&sort=slower'")
+        page.wait("location.hash === '#/compare?f=large_ms&sort=slower'")
         assert page.texts(".beside header b:first-child") == ["to_rome"]
         rescored = compared(conversation_report(), make_trend(), rescored=2)
         page = show(rescored)
@@ -393,6 +394,32 @@ class TestOverview:
         page.wait("document.querySelector('.beside') !== null")
         assert "Worse 2" in page.texts(".chip")
         assert page.texts(".beside .pill") == ["pay newly fails", "2 cases"]
+
+    def test_cases_that_are_much_slower_or_dearer_are_worse(self, show: Show) -> None:
+        run = make_run("There is no flight to Rome today.", "Rome", latency_ms=3000.0)
+        more = [
+            replace(run, latency_ms=17_000.0),
+            replace(run, cost_usd=0.0122, tokens=TokenTotals(input=9000, output=30)),
+            replace(run, latency_ms=4500.0),
+            run,
+        ]
+        page = show(passing_report(*((each, run) for each in more[::-1])))
+        assert _rows(page) == ["c2", "c3", "c0", "c1"]
+        assert page.texts("tr.row .pill") == ["6.1\u00d7 the cost", "5.7\u00d7 slower"]
+        [line] = page.texts(".rest a")
+        words = "Much slower or dearer c2 and 1 more 6.1\u00d7 the cost"
+        assert " ".join(line.split()) == words
+        assert page.texts(".tile a") == ["3\u00d7 or more in 1 case"] * 3
+        page.run("document.querySelector('.tile a').click()")
+        page.wait("document.querySelector('.beside') !== null")
+        assert page.texts(".beside header b:first-child") == ["c3"]
+        assert page.texts("[aria-pressed=true]") == ["Much slower 1"]
+        page.run("location.hash = '#/compare'")
+        page.wait("document.querySelectorAll('.beside').length === 2")
+        assert "Worse 2" in page.texts(".chip")
+        page.run("location.hash = '#/case/c3'")
+        page.wait(_shows("c3"))
+        assert page.texts(".casehead .pill") == ["Passed", "5.7\u00d7 slower"]
 
     def test_change_within_the_noise_has_no_colour(self, show: Show) -> None:
         """The comment and the page have the same limits."""
@@ -971,7 +998,7 @@ class TestOverview:
             " [each.querySelector('.dot').title, each.querySelector('.pill')?.innerText ?? ''])"
         )
         assert rows == [
-            ["Newly failing", ""],
+            ["Newly failing", "7.5\u00d7 slower"],
             ["Newly failing", ""],
             ["Newly errored", ""],
             ["Still failing", "Still failing"],
@@ -1738,7 +1765,11 @@ class TestCase:
             "[...document.querySelectorAll('.casehead a:has(.pill)')]"
             ".map((each) => [each.innerText, each.hash])"
         )
-        assert links == [["Newly failing", "#/?f=new"], ["Answer changed", "#/?f=answer"]]
+        assert links == [
+            ["Newly failing", "#/?f=new"],
+            ["Answer changed", "#/?f=answer"],
+            ["7.5\u00d7 slower", "#/?f=large"],
+        ]
         page.run("location.hash = '#/compare'")
         page.wait("document.querySelector('a.pill') !== null")
         page.run("document.querySelector('a.pill').click()")
@@ -2226,7 +2257,7 @@ class TestOtherViews:
         chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
         good = make_run("The fee is 4.99 EUR.", "Rome")
         dearer = make_run("The fee is 5.99 EUR.", "Rome")
-        slow = replace(dearer, latency_ms=9000)
+        slow = replace(dearer, latency_ms=3000)
         other = make_run("Sorry, no.", "Paris")
         long = {f"argument_{number}": "a city far away " * 9 for number in range(3)}
         call = replace(other.turns[0].calls[0], arguments={"to": "Paris", "seats": 2, **long})
@@ -2376,6 +2407,7 @@ class TestOtherViews:
             "All cases": "7", "Worse": "3", "Better": "3", "Newly errored": "1",
             "Newly failing": "2", "Still failing": "1", "Fixed": "1", "Passed in both": "1",
             "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New": "1",
+            "Much slower or dearer": "1",
         }  # fmt: skip
         assert page.texts(".chip[aria-pressed=true]") == ["Worse 3"]
         assert "25% and 50 ms" in page.run("document.querySelector('[data-filter=slow]').title")
