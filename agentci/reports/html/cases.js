@@ -12,7 +12,7 @@ const CLASSES = {
   still_failing: ['still', 'Still failing', 'failed'],
   still_errored: ['still_errored', 'Still errored', 'errored'],
   // Of any state, with an amount that is some times that of the baseline.
-  large: ['large', 'Much slower or dearer', 'note'],
+  large: ['large', 'Large increase', 'note'],
   lower_score: ['lower', 'Lower score', 'note'],
   fixed: ['fixed', 'Fixed', 'passed'],
   new_case: ['added', 'New', 'note'],

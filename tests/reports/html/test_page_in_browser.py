@@ -407,7 +407,7 @@ class TestOverview:
         assert _rows(page) == ["c2", "c3", "c0", "c1"]
         assert page.texts("tr.row .pill") == ["6.1\u00d7 the cost", "5.7\u00d7 slower"]
         [line] = page.texts(".rest a")
-        words = "Much slower or dearer c2 and 1 more 6.1\u00d7 the cost"
+        words = "Large increase c2 and 1 more 6.1\u00d7 the cost"
         assert " ".join(line.split()) == words
         assert page.texts(".tile a") == ["3\u00d7 or more in 1 case"] * 3
         page.run("document.querySelector('.tile a').click()")
@@ -1776,6 +1776,12 @@ class TestCase:
         page.wait("document.querySelector('.matrix') !== null")
         assert _rows(page) == ["to_rome", "to_rome_again"]
 
+    def test_changed_fact_is_beside_the_name_of_a_case(self, show: Show) -> None:
+        page = show(changed_facts_report(14), "#/case/c0")
+        assert page.texts(".casehead .pill") == ["Passed", "Changed fact"]
+        assert "30 days" in page.texts(".casehead .head del")[0]
+        assert "14 days" in page.texts(".casehead .head ins")[0]
+
     @pytest.mark.parametrize(
         ("reference", "width", "is_beside"),
         [("expected", 1280, True), ("both", 1280, True), ("base", 1280, False),
@@ -2407,7 +2413,7 @@ class TestOtherViews:
             "All cases": "7", "Worse": "3", "Better": "3", "Newly errored": "1",
             "Newly failing": "2", "Still failing": "1", "Fixed": "1", "Passed in both": "1",
             "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New": "1",
-            "Much slower or dearer": "1",
+            "Large increase": "1",
         }  # fmt: skip
         assert page.texts(".chip[aria-pressed=true]") == ["Worse 3"]
         assert "25% and 50 ms" in page.run("document.querySelector('[data-filter=slow]').title")
