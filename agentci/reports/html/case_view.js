@@ -2,9 +2,9 @@
 
 function caseView(id, params) {
   const each = caseNamed(id);
+  const removed = !each?.checks.length && DATA.baseline?.removed_cases?.find(([name]) => name === id);
+  if (removed) return removedCaseView(removed, each);
   if (!each) {
-    const removed = DATA.baseline?.removed_cases?.find(([name]) => name === id);
-    if (removed) return removedCaseView(removed);
     return [
       make('h1', 'Case not found'),
       make('div.card.none', make('p', `There is no case \u201c${id}\u201d in this report.`), make('a', { href: '#/' }, 'All cases')),
@@ -30,11 +30,12 @@ function caseView(id, params) {
 }
 
 /** A case that only the baseline has, with its run there. */
-function removedCaseView([id, checks, words, block]) {
-  const { turns = [] } = block ? contentOf({ block }).run : {};
+function removedCaseView([id, checks, words, block], each) {
+  const { turns = [] } = contentOf({ block }).run;
   const passed = checks.length > 0 && `; it passed ${countOf(checks.length, 'check')}: ${checks.map(([name, before]) => `${name} ${score(before ?? 1)}`).join(', ')}`;
   return [
-    make('div.casehead', make('nav.crumb', make('a', { href: REMOVED_CASES }, '\u2190 Comparison')), make('div.head', make('h1', id), pill('errored', words))),
+    make('div.casehead', caseNav(each), make('div.head', make('h1', id), pill('errored', words))),
+    (DATA.messages ?? []).filter(({ text }) => text.includes(`\`${id}\``)).map(messageRow),
     make('p', 'Only the baseline has a run of this case', passed, turns.length ? '.' : '. Its content is not stored.'),
     make('div.turns', turns.map((turn, index) => turnView(turn, index, { reference: 'off', isFailed: false, scores: null, findings: [] }))),
   ];

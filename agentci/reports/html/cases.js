@@ -21,6 +21,7 @@ const CLASSES = {
   same: ['same', 'Passed in both'],
 };
 const STATES = Object.keys(CLASSES);
+const NOT_RUN = 'only the baseline has a run';
 const MIN_CHANGE = 0.005;
 // A lower score that still passes is named from this drop on.
 const MIN_FALL = 0.05;
@@ -90,7 +91,7 @@ function passedOf({ passed, failed, errored, skipped }) {
 /** What the checks of a case amount to: the worst status, the largest drop, and the sum of drops. */
 function summaryOf(checks) {
   return {
-    status: STATUSES.find((status) => checks.some((check) => check.status === status)),
+    status: STATUSES.find((status) => checks.some((check) => check.status === status)) ?? 'errored',
     drop: Math.min(0, ...checks.map((check) => check.change ?? 0)),
     gain: Math.max(0, ...checks.map((check) => check.change ?? 0)),
     drops: checks.reduce((sum, check) => sum + Math.min(0, check.change ?? 0), 0),
@@ -119,6 +120,11 @@ function changeOf({ status, score: now, before }, isCompared) {
   const change = known ? now - scoreBefore : null;
   if (status === 'passed' && isGood && change !== null && change <= -MIN_FALL) turned = 'lower_score';
   return { turned, change };
+}
+
+/** The config of a case, which without a recorded run is not known. */
+function configOf({ checks: [first] }) {
+  return first?.evaluator.config ?? NOT_RUN;
 }
 
 function searchedText({ id, question, tags, checks }) {
@@ -271,7 +277,7 @@ function groupCases(cases, by, evaluator = '', names = {}) {
   };
   const putters = {
     tag: (each) => put(each.tags[0] ?? '', each.tags[0] ?? 'no tag', each, each.tags.length ? 0 : 1),
-    config: (each) => put(each.checks[0].evaluator.config, each.checks[0].evaluator.config, each),
+    config: (each) => put(configOf(each), configOf(each), each),
     state: (each) => {
       const { state = 'same' } = evaluator ? withOnly(each, evaluator) : each;
       put(state, CLASSES[state][1], each, STATES.indexOf(state));

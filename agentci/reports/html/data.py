@@ -250,10 +250,12 @@ class PageData:
             for group in (*causes.new, *causes.known)
             for rank, each in enumerate(group)
         }
-        yield from json_text.format_array(
-            json_text.dumps_for_html(self._make_case(outcome, place, numbers))
-            for place, outcome in enumerate(outcomes)
+        known = (self._make_case(outcome, place, numbers) for place, outcome in enumerate(outcomes))
+        without_run = list_missing_cases(report)["unrecorded"] if report.baseline else ()
+        unrecorded = (
+            {"id": each, "state": "unrecorded", "checks": []} for each in without_run[:MAX_CHANGES]
         )
+        yield from json_text.format_array(map(json_text.dumps_for_html, chain(known, unrecorded)))
         members: dict[str, Any] = {
             "evaluators": [_evaluator(*key) for key in numbers.keys],
             "columns": [_column(each, report) for each in group_by_evaluator(report.results)],
@@ -265,7 +267,6 @@ class PageData:
                     each.count,
                     CASE_CLASSES[each.state].words,
                     format_notes(each),
-                    bool(each.missing),
                 )
                 for each in count_cases(report)
             ],

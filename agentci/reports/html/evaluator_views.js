@@ -288,6 +288,7 @@ function memberLine(each, first, isJoined) {
 
 /** What a case shares with the baseline, if neither calls nor answers differ. */
 function sameText(each) {
+  if (!each.checks.length) return NOT_RUN;
   if (each.checks.every(({ before }) => !before)) return 'not in the baseline';
   if (each.not_compared) return 'answer and calls not compared: not in both runs';
   return !each.answer_changed && !each.calls_changed && `same answer and calls${each.results_changed ? '; other tool results' : ''}`;

@@ -337,7 +337,7 @@ function caseRow(each, columns, index) {
           HAS_BASELINE && !['new_failure', 'error'].includes(each.state) && statePill(shownState(each), each.status),
           each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(shownState(each)) ? pill('note', 'Answer changed') : null,
           pillsOf(each),
-          make('span.sub', each.question && each.question !== each.id ? each.question : CONFIGS.length > 1 && each.checks[0].evaluator.config),
+          make('span.sub', each.question && each.question !== each.id ? each.question : CONFIGS.length > 1 && configOf(each)),
         ),
       ),
     ),

@@ -28,9 +28,9 @@ function changesText() {
   if (!DATA.classes) return DATA.case_line;
   return [
     `Cases against ${baselineName()}: `,
-    DATA.classes.map(([state, amount, words, notes, isMissing], index) => [
+    DATA.classes.map(([state, amount, words, notes], index) => [
       index ? ', ' : '',
-      make('a', { href: isMissing ? REMOVED_CASES : writeHash('/', { f: CLASSES[state][0] }) }, make(STATES.indexOf(state) < 4 && state in CLASSES ? 'b' : 'span', `${count(amount)} ${words}`)),
+      make('a', { href: state in CLASSES ? writeHash('/', { f: CLASSES[state][0] }) : REMOVED_CASES }, make(STATES.indexOf(state) < 4 && state in CLASSES ? 'b' : 'span', `${count(amount)} ${words}`)),
       notes,
     ]),
   ];

@@ -2582,6 +2582,34 @@ class TestOtherViews:
         page.run("document.querySelector('.remarks summary').click()")
         assert page.texts(".remarks li") == ["by_bus removed, 1 check that passed"]
 
+    def test_case_without_a_recorded_run_is_listed_found_and_explained(self, show: Show) -> None:
+        change = make_change("by_bus", 1, None, "unrecorded")
+        trend = make_trend(newly_failing=(), no_longer_evaluated=(change,))
+        hint = "no recorded run matches eval case `by_bus`; record the case"
+        report = compared(conversation_report(), trend, unrecorded_cases=("by_bus",))
+        page = show(replace(report, problems=[Problem(message=hint, severity="warning")]))
+        assert page.texts(".rest a")[1].split("\n")[:2] == ["Without a recorded run", "by_bus"]
+        page.run(
+            "[...document.querySelectorAll('.verdict .why a')]"
+            ".find((each) => each.textContent === '1 without a recorded run').click()"
+        )
+        page.wait("location.hash === '#/?f=unrecorded'")
+        assert _rows(page) == ["by_bus"]
+        page.run("location.hash = '#/?q=by_bus'")
+        page.wait("location.hash === '#/?q=by_bus'")
+        assert _rows(page) == ["by_bus"]
+        page.run("location.hash = '#/compare'")
+        page.wait("document.querySelector('.beside') !== null")
+        assert "only the baseline has a run" in " ".join(page.texts(".beside header"))
+        page.run("location.hash = '#/'")
+        page.wait("document.querySelector('.matrix') !== null")
+        page.run("location.hash = '#/case/by_bus'")
+        page.wait(_shows("by_bus"))
+        assert page.texts(".message") == [f"warning\n{hint.replace('`', '')}"]
+        assert [" ".join(each.split()) for each in page.texts(".crumb .btn")] == [
+            "Copy link", "\u2039 Previous", "Next \u203a"
+        ]  # fmt: skip
+
     def test_messages_list_problems_and_policy(self, show: Show) -> None:
         change = PolicyChange(
             config="a.yaml", kind="loosened", subject="threshold of tone", before="1", after="0.5"
