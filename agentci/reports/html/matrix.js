@@ -22,9 +22,9 @@ let paintRows = () => {};
 // On paper, all rows are in view; without a choice, those of cases that passed as before are left out.
 let isPrinted = false;
 
-/** The columns, those with more problems first; those whose cells all passed as in the baseline may be joined in one. */
+/** The columns, those with more problems first, advisory ones last; those whose cells all passed as in the baseline may be joined in one. */
 function chooseColumns(found, { evaluator, sort, columns }) {
-  const problems = new Map(COLUMNS.map((each) => [each, each.name === evaluator ? Infinity : each.removed + each.checks.filter(isProblem).length]));
+  const problems = new Map(COLUMNS.map((each) => [each, each.name === evaluator ? Infinity : each.removed + each.checks.filter(isProblem).reduce((sum, check) => sum + (check.evaluator.required ? 1 : 1e-6), 0)]));
   const sorted = [...COLUMNS].sort((a, b) => (problems.get(a) < problems.get(b)) - (problems.get(b) < problems.get(a)));
   const isOther = ({ status, turned, change }) => status !== 'passed' || turned || Math.abs(change) >= MIN_CHANGE;
   const other = new Set(found.flatMap(({ checks, removed }) => [...checks, ...removed].filter(isOther).map(({ column }) => column)));

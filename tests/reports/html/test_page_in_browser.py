@@ -896,6 +896,23 @@ class TestOverview:
             f"evaluator_{n}" for n in (*range(1, evaluators, 2), *range(0, evaluators, 2))
         ]
 
+    def test_required_evaluator_with_a_failure_comes_before_advisory_ones(self, show: Show) -> None:
+        failed = [("a", 3), ("b", 3), ("c", 2), ("d", 2), ("e", 2), ("required", 1)]
+        results = [
+            make_result(
+                "failed" if case < failures else "passed",
+                0.0 if case < failures else 1.0,
+                case=f"c{case}",
+                evaluator=name,
+                required=name == "required",
+            )
+            for name, failures in failed
+            for case in range(3)
+        ]
+        results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
+        page = show(make_report(results), width=390)
+        assert page.texts(".matrix thead button") == ["required", "a", "b", "c", "d"]
+
     def test_columns_in_which_nothing_changed_are_joined_until_opened(self, show: Show) -> None:
         """By mouse or keyboard; what is open is in the address, and has the focus."""
         results = [
@@ -2587,7 +2604,7 @@ class TestOtherViews:
         trend = make_trend(newly_failing=(), no_longer_evaluated=(change,))
         hint = "no recorded run matches eval case `by_bus`; record the case"
         report = compared(conversation_report(), trend, unrecorded_cases=("by_bus",))
-        page = show(replace(report, problems=[Problem(message=hint, severity="warning")]))
+        page = show(replace(report, problems=(Problem(message=hint, severity="warning"),)))
         assert page.texts(".rest a")[1].split("\n")[:2] == ["Without a recorded run", "by_bus"]
         page.run(
             "[...document.querySelectorAll('.verdict .why a')]"
