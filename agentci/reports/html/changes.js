@@ -109,7 +109,7 @@ function changeCard(each, { cases, first, ...likeness }) {
         make(
           'li',
           dot(check.status),
-          make('span', make('b', check.evaluator.name), ' ', quiet(reasonView(check, run, first))),
+          make('span', make('b', check.evaluator.name), advisoryPill(check.evaluator), ' ', quiet(reasonView(check, run, first))),
           beforeAndNow(check),
         ),
       ),
@@ -267,7 +267,7 @@ function restView(rest, more) {
       make('b', each.id, others > 0 && quiet(` and ${count(others)} more`)),
       each.state === 'changed_fact'
         ? make('span', factsView(each.facts))
-        : each.state === 'large' || !check ? make('span', check ? largeText(each) : NOT_RUN) : [make('span', make('b', check.evaluator.name), ' ', quiet(each.fact ? prose(each.fact) : (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
+        : each.state === 'large' || !check ? make('span', check ? largeText(each) : NOT_RUN) : [make('span', make('b', check.evaluator.name), advisoryPill(check.evaluator), ' ', quiet(each.fact ? prose(each.fact) : (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
     );
   };
   return make(

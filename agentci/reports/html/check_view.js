@@ -38,7 +38,7 @@ function checkBox(each, content, check, findings, isChosen, isFolded) {
     dot(status),
     make('code', evaluator.name),
     turned === 'lost' ? pill('errored', LOST) : status !== 'errored' && statePill(turned, 'passed'),
-    evaluator.required ? null : pill('note', 'advisory'),
+    advisoryPill(evaluator),
     make('span.num', scoreWord(check)),
   );
   const facts = [

@@ -602,6 +602,7 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
         "means": baseline_text.format_means(before, compared),
         "low": compared.change_low if is_tested else None,
         "high": compared.change_high if is_tested else None,
+        "required": compared.required,
         "checks": compared.classes.total,
         "both": compared.in_both,
         "allowed": compared.max_regression,
@@ -710,7 +711,11 @@ def _describe_baseline(
 
 def _count_outcomes(comparison: Comparison) -> str:
     """Format ``5 regressed · 2 unchanged``."""
-    labels = Counter(map(baseline_text.label_shown, comparison.evaluators))
+    labels = Counter(
+        baseline_text.label_shown(each)
+        + (" (advisory)" if each.outcome == "fail" and not each.required else "")
+        for each in comparison.evaluators
+    )
     return " · ".join(f"{count:,} {label}" for label, count in labels.most_common())
 
 

@@ -9,7 +9,7 @@ function evaluatorsView() {
   const columns = DATA.columns ?? [];
   const rows = [...columns].sort((a, b) => isEmpty(b) - isEmpty(a)).map((column) => {
     const checks = checksOf(column);
-    const { type, criterion, required, place } = checks[0].evaluator;
+    const { type, criterion, place } = checks[0].evaluator;
     const evaluated = column.passed + column.failed;
     const selected = { e: column.name, q: several ? column.config : '' };
     const own = searchCases(CASES, { query: selected.q, evaluator: column.name });
@@ -24,7 +24,7 @@ function evaluatorsView() {
         dot(column.status),
         ' ',
         make('a', { href: writeHash('/', { ...selected }) }, make('b', column.name)),
-        required ? null : [' ', pill('note', 'advisory')],
+        advisoryPill(checks[0].evaluator),
         make('div.quiet', dotted(type, criterion, place, several && column.config)),
       ],
       histogram(checks),
@@ -136,7 +136,7 @@ function signed(value) {
 function comparedRow(column) {
   const { means, lost, low, high, changed, label, reason, p, checks, both } = column.baseline;
   return [
-    [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('errored', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
+    [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('errored', 'removed')] : null, advisoryPill(column.baseline), CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
     means || '\u2013',
     means && !lost ? [meanDelta(column.baseline) ?? quiet('\u00b10'), low !== null && quiet(` (${signed(low)} to ${signed(high)})`)] : '\u2013',
     changed || '\u2013',
@@ -211,7 +211,7 @@ function scoresOf({ checks, removed }) {
   const { notable = [], other = [] } = Object.groupBy([...checks, ...removed], (check) => (isNotable(check) ? 'notable' : 'other'));
   const left = other.length - MAX_SCORES;
   return list([
-    ...notable.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]),
+    ...notable.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, advisoryPill(check.evaluator), ' ', beforeAndNow(check), ' ', delta(check.change)]),
     ...other.slice(0, MAX_SCORES).map((check) => [dot(check.status), quiet(` ${check.evaluator.name} ${scoreWord(check)}`)]),
     ...(left > 0 ? [quiet(`and ${countOf(left, 'more check')} as before`)] : []),
   ], 'scores');

@@ -23,6 +23,11 @@ function pill(colour, text) {
   return make('span.pill', { class: colour }, text);
 }
 
+/** The mark of an evaluator that cannot fail the gate. */
+function advisoryPill({ required }) {
+  return required === false && [' ', pill('note', 'advisory')];
+}
+
 function statePill(state, status) {
   const [, label, colour] = CLASSES[state] ?? [];
   if (colour) return pill(colour, label);

@@ -2599,6 +2599,24 @@ class TestOtherViews:
         page.run("document.querySelector('.remarks summary').click()")
         assert page.texts(".remarks li") == ["by_bus removed, 1 check that passed"]
 
+    def test_advisory_evaluators_are_marked_wherever_they_are_named(self, show: Show) -> None:
+        report = conversation_report()
+        results = tuple(
+            replace(each, evaluator=replace(each.evaluator, required=False))
+            if each.evaluator.name == "response_quality"
+            else each
+            for each in report.results
+        )
+        [trend] = report.comparison.evaluators if report.comparison else ()
+        report = compared(replace(report, results=results), replace(trend, required=False))
+        page = show(report)
+        assert "response_quality advisory" in " ".join(page.texts(".change li")[0].split())
+        assert "response_quality advisory" in " ".join(page.texts(".rest a")[0].split())
+        page = show(report, "#/compare")
+        assert page.texts(".compared td .pill") == ["advisory"]
+        assert "response_quality advisory" in " ".join(page.texts(".scores li")[0].split())
+        assert page.texts(".folds summary")[0].endswith(": 1 regressed (advisory)")
+
     def test_case_without_a_recorded_run_is_listed_found_and_explained(self, show: Show) -> None:
         change = make_change("by_bus", 1, None, "unrecorded")
         trend = make_trend(newly_failing=(), no_longer_evaluated=(change,))
