@@ -169,6 +169,7 @@ class PageData:
         self._details_left = MAX_PASSED_DETAILS
         # The texts around the numbers of reasons, in the order of their first check.
         self._reasons: dict[tuple[str, ...], int] = {}
+        self._answers_changed: list[bool | None] = []
         self._calls_changed: list[bool] = []
         self._results_changed: list[bool] = []
         self._recorded: dict[str, int] = {}
@@ -199,6 +200,8 @@ class PageData:
                 and outcome.answer_changed is not None
                 and {content.level, before.level} <= {*KEPT_LEVELS}
             )
+            is_other = outcome.answer_changed and not _lacks_only_turns(content)
+            self._answers_changed.append(is_other)
             self._calls_changed.append(is_known and any(map(_has_other_calls, content.turns)))
             self._results_changed.append(any(map(_has_other_results, content.turns)))
             self._note_start("now", find_start(content))
@@ -310,7 +313,7 @@ class PageData:
                     "question": question,
                     "tags": outcome.tags,
                     "state": "lower_score" if is_lower else state,
-                    "answer_changed": outcome.answer_changed,
+                    "answer_changed": self._answers_changed[place],
                     "tools": outcome.failing_tools,
                     "facts": self._facts.get(id(outcome)),
                     "failed_facts": _list_failed_facts(outcome),
@@ -453,6 +456,20 @@ def _list_lines(
         fact = causes.describe(group).fact if number < MAX_CAUSES else ShortFact()
         shown = fact.write(MAX_FACT, str, "`{}`".format)
         yield places[id(group[0])], len(group), shown
+
+
+def _lacks_only_turns(content: RunContent) -> bool:
+    """Whether the answers of a run are those of the baseline, except in turns that are missing."""
+    found = [each for each in content.turns if not each.missing]
+    return (
+        content.level in KEPT_LEVELS
+        and 0 < len(found) < len(content.turns)
+        and all(
+            before == "same" or (before is not None and before.answer == each.answer)
+            for each in found
+            for before in [each.baseline]
+        )
+    )
 
 
 def _has_other_calls(turn: TurnContent) -> bool:

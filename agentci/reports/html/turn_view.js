@@ -129,7 +129,8 @@ function callsStep(turn, base, reference, isFailed, findings) {
   const last = compareCalls(before ?? actual, actual);
   const hidden = hiddenNote(Math.max(first.hidden, last.hidden));
   if (expected && before && [actual, expected, before].some(({ length }) => length)) return step('Tool calls', bothReferences(wanted, callsByPlace(last.rows), isFailed), hidden);
-  const look = { isCompared: expected ?? before, isBaseline: !expected, isFailed: isFailed && expected };
+  const isDecisive = expected || turn.missing;
+  const look = { isCompared: expected ?? before, isBaseline: !isDecisive, isFailed: isFailed && isDecisive };
   const shown = expected ? wanted : callsByPlace(last.rows);
   const rows = shown.map(({ gone, row }, at) => {
     // What fails a check is shown beside each reference.

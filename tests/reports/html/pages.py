@@ -528,6 +528,19 @@ def failing_tool_report(result: Any = None) -> Report:
     )
 
 
+def missing_turn_report() -> Report:
+    """A case whose first turn is as in the baseline, and passes; the run lacks the second one."""
+    now = make_run("There is no flight to Rome.", "Rome")
+    first, second = now.turns
+    answered = replace(second, missing=False, answer="Welcome.", calls=first.calls)
+    misses = ["turn 1: the answer differs (0.96)"]
+    result = make_result("failed", 0.96, case="by_air", misses=misses)
+    if result.judgement:
+        result = replace(result, judgement=replace(result.judgement, turn_scores=(0.96, 0.0)))
+    before = replace(now, turns=(first, answered))
+    return limit_contents(_compare_runs("by_air", result, now, before, make_trend()), "full")
+
+
 def long_result_report(before: dict[str, Any], now: dict[str, Any]) -> Report:
     """A case with another answer after a tool result; of a long one only the start is stored."""
     run = make_run("There is no flight to Rome today.", "Rome")

@@ -52,6 +52,7 @@ from tests.reports.html.pages import (
     make_change,
     make_run,
     make_trend,
+    missing_turn_report,
     not_captured_report,
     other_model_report,
     other_result_report,
@@ -1975,6 +1976,15 @@ class TestCase:
             ".map((each) => getComputedStyle(each, '::before').content)"
         )
         assert [sign[1] for sign in signs] == ["\u2715", "\u2022"]
+
+    def test_only_a_missing_turn_is_marked_if_the_others_are_as_before(self, show: Show) -> None:
+        page = show(missing_turn_report(), "#/case/by_air?with=base")
+        assert page.texts(".casehead .pill") == ["Newly failing"]
+        sign = "getComputedStyle(document.querySelector('.misses li'), '::before').content[1]"
+        assert page.run(sign) == "\u2022"
+        calls = page.run("[...document.querySelectorAll('.missing .call')].map((e) => e.className)")
+        assert calls == ["call missing bad"]
+        assert page.texts(".missing .call .mark") == ["Missing"]
 
     @pytest.mark.parametrize("width", [390, 844])
     def test_phone_shows_failed_checks_then_conversation(self, show: Show, width: int) -> None:
