@@ -115,7 +115,7 @@ function changeCard(each, { cases, first, ...likeness }) {
       ),
       problems.length > MAX_REASONS && make('li.quiet', `and ${countOf(problems.length - MAX_REASONS, 'more check')}`),
     ),
-    first && firstDifference(first, run),
+    first && firstDifference(first, run, each),
     likeCases(each, cases.slice(1), likeness),
   );
 }
@@ -163,7 +163,7 @@ function reasonView({ short, reason, evaluator }, run, first) {
  * What the comment shows of a run: turns that are missing, tool calls and the first answer that
  * differ, and how many more do; besides, what the tool answered if it failed.
  */
-function firstDifference({ missing, calls, answer, more }, run) {
+function firstDifference({ missing, calls, answer, more }, run, each) {
   const rows = missing ? [['Turns', missing]] : [];
   const { turns } = run;
   if (turns.every(({ missing: isLost, baseline }) => baseline === 'same' || (isLost && !baseline))) rows.push(['Baseline', `the same calls and answers${turns.some(hasOtherResults) ? '; other tool results' : ''}`]);
@@ -177,11 +177,17 @@ function firstDifference({ missing, calls, answer, more }, run) {
     const found = differingCalls(turn, reference);
     const shown = places.flatMap((place) => found[place] ?? []);
     rows.push([`Tool call${of(number)}`, shown.map((row) => make('div.mono', callExcerpt(row, reference === 'baseline')))]);
-    const failed = turn.calls?.find((call) => call.failed && call.result !== undefined);
-    if (failed) rows.push(['Tool error', make('span.mono', `${failed.name}: `, cutText(resultText(failed)))]);
   }
+  const error = toolError(each, turns);
+  if (error) rows.push(['Tool error', error]);
   if (answer) rows.push(...answerRows(turns[answer[0] - 1], answer[1], of(answer[0])));
   return terms('dl.first', rows, more && make('dd.more-differences', more));
+}
+
+/** What the first tool that failed answered; where tools newly fail, one of these. */
+function toolError({ tools }, turns = []) {
+  const failed = turns.flatMap(({ calls = [] }) => calls).find(({ failed, name, result }) => failed && result !== undefined && (!tools || tools.includes(name)));
+  return failed && make('span.mono', `${failed.name}: `, cutText(resultText(failed)));
 }
 
 /** The answer of a turn beside its reference; where that is the expected one, beside another one of the baseline, too. */

@@ -279,7 +279,10 @@ class PageData:
                 for group in causes.new[:MAX_CAUSES]
             ],
             "reasons": [*self._reasons],
-            "cause_names": {f"{key}": name for key, name in name_causes(report).items()},
+            "cause_names": {
+                f"{key}": name
+                for key, name in (name_causes(report) | _name_by_facts(causes)).items()
+            },
             "more_causes": list(_list_lines(causes, causes.new[MAX_CAUSES:], places)),
             "known": list(_list_lines(causes, causes.known, places)),
             "lost": _describe_lost(causes.lost, report.comparison),
@@ -456,6 +459,19 @@ def _list_lines(
         fact = causes.describe(group).fact if number < MAX_CAUSES else ShortFact()
         shown = fact.write(MAX_FACT, str, "`{}`".format)
         yield places[id(group[0])], len(group), shown
+
+
+def _name_by_facts(causes: Causes) -> dict[int, str]:
+    """Name causes of a single case, as far as it is shown, by what happened in it."""
+    found: dict[int, str] = {}
+    for case, *others in (*causes.new[: 2 * MAX_CAUSES], *causes.known[:MAX_CAUSES]):
+        if others or case.cluster is None or case.decisive is None:
+            continue
+        shown = causes.describe([case]).fact.write(MAX_FACT, str, str)
+        # A single call is named better by how it differs.
+        if shown and not shown.startswith("`"):
+            found[case.cluster] = f"{case.decisive.evaluator.name}: {shown.replace('`', '')}"
+    return found
 
 
 def _lacks_only_turns(content: RunContent) -> bool:

@@ -279,7 +279,7 @@ function memberLine(each, first, isJoined) {
   const pieces = answer ? diffTexts(baselineOf(answer).answer ?? '', answer.answer ?? '').filter(([kind]) => kind !== '=').map(([kind, text]) => [kind, cutText(text, MAX_VALUES)]) : [];
   const grown = isJoined ? [] : shownAmounts().filter(([, , name, , least]) => isMore(name, least)(each));
   return [
-    make('span.line', each.facts ? factsView(each.facts) : firstCall(turns) ?? (answer && each.failed_facts ? factsView(each.failed_facts) : answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
+    make('span.line', each.facts ? factsView(each.facts) : firstCall(turns) ?? (each.tools && toolError(each, turns)) ?? (answer && each.failed_facts ? factsView(each.failed_facts) : answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
     more.length > 0 && quiet(`also ${more.join(', ')}`),
     less.length > 0 && quiet(`not ${less.join(', ')}`),
     grown.map(([, label, name, format, least]) => quiet(`${label} `, amountDelta(each.amounts[name], each.before[name], format, least))),
@@ -319,6 +319,7 @@ function comparedCase(each, others = 0) {
     scoresOf(each),
     each.facts && make('p.first-call', quiet('Changed fact '), factsView(each.facts)),
     !same && make('p.first-call', firstCall(turns, HAS_BASELINE ? 'baseline' : 'expected')),
+    each.tools && make('p.first-call', quiet('Tool error '), toolError(each, turns)),
     views(shown),
     rest.length > 0 && laterView('details.answer', countOf(rest.length, 'more turn'), () => views(rest), isPrinted),
   );

@@ -1162,6 +1162,21 @@ class TestOverview:
         page.wait("document.querySelector('.call .mark') !== null")
         assert "The tool failed" in page.texts(".call .mark")[0]
 
+    def test_error_of_a_tool_that_is_called_as_before_is_shown(self, show: Show) -> None:
+        answered = 'send: {"error": "timed out"}'
+        page = show(_failing_invoices("send"))
+        assert answered in page.texts(".first dd")
+        page = show(_failing_invoices("send"), "#/compare")
+        assert page.texts(".first-call") == [f"Tool error {answered}"]
+        assert page.texts(".members .line") == [answered]
+
+    def test_cause_of_one_case_is_headed_by_what_happened(self, show: Show) -> None:
+        page = show(changed_days_report("tone", "style"), "#/?group=cause")
+        assert [each.split("\n")[0] for each in page.texts("tr.group th")] == [
+            "tone: 30 days \u2192 14 days",
+            "style: 30 days \u2192 14 days",
+        ]
+
     def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
         report = conversation_report(tone_before=1.0)
         before = report.comparison
