@@ -23,7 +23,7 @@ function caseView(id, params) {
       make('div.turns', contentNote(run), conversation(run, each, content, reference), subagentsView(run)),
       isOneColumn
         ? checksView(each, content, params.check, (check) => !isProblem(check))
-        : make('aside.side', { 'aria-label': 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
+        : make('aside.side', { label: 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
       make('div.turns', timelineView(run, each), isOneColumn ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
     ),
   ];
@@ -74,11 +74,11 @@ function caseNav(each) {
   const worse = nextWorse(each, 1);
   const link = (to, text, label) =>
     to
-      ? make('a.btn', { href: caseHashLikeThis(to), 'aria-label': label }, text)
-      : make('span.btn', { 'aria-disabled': 'true', role: 'link', 'aria-label': label }, text);
+      ? make('a.btn', { href: caseHashLikeThis(to), label }, text)
+      : make('span.btn', { 'aria-disabled': 'true', role: 'link', label }, text);
   return make(
     'nav.crumb',
-    { 'aria-label': 'Cases' },
+    { label: 'Cases' },
     make('a', { href: backHash }, `\u2190 ${listName()}`),
     at < 0 ? null : quiet(`${count(at + 1)} of ${count(shownCases.length)}`),
     make('div.tools', copyButton(location.href, null, 'Copy link'), worse && worse !== shownCases[at + 1] ? link(worse, `Next ${HAS_BASELINE ? 'regression' : 'failure'} \u00bb`) : null, link(at < 0 ? null : shownCases[at - 1], '\u2039 Previous', 'Previous case'), link(at < 0 ? null : shownCases[at + 1], 'Next \u203a', 'Next case')),
@@ -232,7 +232,7 @@ function callsCard(each) {
   if (!shown.length) return null;
   return make(
     'section.card.transcripts',
-    { 'aria-label': 'Evaluator input and output' },
+    { label: 'Evaluator input and output' },
     make('h2', 'Evaluator input and output'),
     shown.map(([, view]) => view),
   );

@@ -156,7 +156,7 @@ const FILTERS = {
   passed: ['Passed', (each) => each.status === 'passed', 'passed'],
   answer: ['Answer changed', (each) => each.answer_changed],
   calls: ['Calls changed', (each) => each.calls_changed],
-  tools: ['A tool newly fails', ({ tools }) => tools, 'failed', 'and did not in the baseline'],
+  tools: ['A tool newly fails', ({ tools }) => tools, 'failed'],
   slow: ['Slower', isMore('ms', 50), '', 'by 25% and 50 ms or more'],
   costly: ['More tokens', isMore('tokens'), '', 'input + output, by 25% or more'],
   dearer: ['Higher cost', isMore('usd', 5e-5), '', 'by 25% or more'],

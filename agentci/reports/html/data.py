@@ -469,7 +469,7 @@ def _name_by_facts(causes: Causes) -> dict[int, str]:
             continue
         shown = causes.describe([case]).fact.write(MAX_FACT, str, str)
         # A single call is named better by how it differs.
-        if shown and not shown.startswith("`"):
+        if shown and shown[0] not in "+-":
             found[case.cluster] = f"{case.decisive.evaluator.name}: {shown.replace('`', '')}"
     return found
 

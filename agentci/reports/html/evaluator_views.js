@@ -93,7 +93,7 @@ function histogram(checks) {
   const height = (amount) => ({ height: `${(100 * amount) / highest}%` });
   return make(
     'div.histogram',
-    { role: 'img', 'aria-label': `Scores: ${text.join(', ')}${threshold === null ? '' : '; threshold '}${number(threshold)}` },
+    { role: 'img', label: `Scores: ${text.join(', ')}${threshold === null ? '' : '; threshold '}${number(threshold)}` },
     bins.map(({ passed, failed }) => make('span', failed ? make('i.failed', { style: height(failed) }) : null, passed ? make('i.passed', { style: height(passed) }) : null)),
     threshold === null || threshold < 0 || threshold > 1 ? null : make('b', { style: { left: `${100 * threshold}%` } }),
   );
@@ -291,7 +291,7 @@ function sameText(each) {
   if (!each.checks.length) return NOT_RUN;
   if (each.checks.every(({ before }) => !before)) return 'not in the baseline';
   if (each.not_compared) return 'answer and calls not compared: not in both runs';
-  return !each.answer_changed && !each.calls_changed && !contentOf(each).run.turns?.some(({ missing }) => missing) && `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
+  return !each.answer_changed && !each.calls_changed && !contentOf(each).run.turns?.some(({ missing, baseline }) => missing && baseline) && `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
 }
 
 /** A case with its scores, calls and answers; of a group, with the number of its other cases. */
@@ -304,7 +304,7 @@ function comparedCase(each, others = 0) {
   const views = (some) => some.map((turn) => answeredTurn(turn, turns.length > 1 && turns.indexOf(turn) + 1));
   return make(
     'section.card.turn.beside',
-    { 'aria-label': each.id },
+    { label: each.id },
     make(
       'header',
       dot(each.status),

@@ -30,7 +30,7 @@ function chooseColumns(found, { evaluator, sort, columns }) {
   const other = new Set(found.flatMap(({ checks, removed }) => [...checks, ...removed].filter(isOther).map(({ column }) => column)));
   const { own = [], same = [] } = Object.groupBy(sorted, ({ name, index }) => (other.has(index) || name === evaluator || sort === `e${index}` ? 'own' : 'same'));
   const most = isNarrow.matches ? FEW_COLUMNS : MAX_COLUMNS;
-  if (found.length && COLUMNS.length > FEW_COLUMNS && same.length > 1 && own.length < most) {
+  if (found.some(({ checks }) => checks.length) && COLUMNS.length > FEW_COLUMNS && same.length > 1 && own.length < most) {
     const isOpen = columns === 'all' && !isNarrow.matches;
     return [...(isOpen ? sorted.slice(0, most) : own), { joined: same, isOpen }];
   }
@@ -55,7 +55,7 @@ function matrixView(params) {
   const body = make('tbody');
   const view = make(
     'div.scroll',
-    { tabindex: 0, role: 'region', 'aria-label': 'Scores of all cases', onscroll: () => paintRows() },
+    { tabindex: 0, role: 'region', label: 'Scores of all cases', onscroll: () => paintRows() },
     make(
       'table.matrix',
       { 'aria-rowcount': items.length + 1, style: { '--columns': columns.length - (columns.at(-1)?.isOpen ? 0.6 : 0) } },
@@ -124,11 +124,11 @@ function controlsView(selection, path, filters) {
     'div.controls',
     make(
       'div.chips',
-      { role: 'group', 'aria-label': 'Show' },
+      { role: 'group', label: 'Show' },
       [...Map.groupBy(shown, subject)].map(([name, keys]) =>
         make(
           'div',
-          { role: 'group', 'aria-label': name },
+          { role: 'group', label: name },
           keys.map((key) => {
             const [label, , status, limits] = FILTERS[key];
             return make(
@@ -164,7 +164,7 @@ function controlsView(selection, path, filters) {
 function choice(key, label, value, options, set) {
   return make(
     'select',
-    { 'aria-label': label, id: `choose-${key}`, onchange: (event) => set(key, event.target.value) },
+    { label, id: `choose-${key}`, onchange: (event) => set(key, event.target.value) },
     options.map(([name, text]) => make('option', { value: name, selected: name === value }, text)),
   );
 }
@@ -177,7 +177,7 @@ function searchField({ query }, path) {
     autocomplete: 'off',
     spellcheck: 'false',
     placeholder: 'Search cases and answers ( / )',
-    'aria-label': 'Search cases, questions and answers; #tag for a tag',
+    label: 'Search cases, questions and answers; #tag for a tag',
     value: query,
     oninput: () => {
       clearTimeout(searchField.timer);
@@ -313,7 +313,7 @@ function groupRow({ heading, members }, width) {
   const failed = members.filter((each) => each.status === 'failed').length;
   return make(
     'tr.group',
-    make('th', { colspan: width, scope: 'rowgroup' }, make('div', make('span', { title: heading }, heading), ' ', quiet(dotted(countOf(members.length, 'case'), failed && `${count(failed)} failed`)))),
+    make('th', { colspan: width, scope: 'rowgroup' }, make('div', make('span', { title: heading }, prose(heading)), ' ', quiet(dotted(countOf(members.length, 'case'), failed && `${count(failed)} failed`)))),
   );
 }
 

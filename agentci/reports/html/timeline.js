@@ -26,7 +26,7 @@ function timelineView(run, each) {
   const [most, sources] = findSlowdown(rows, each.amounts.ms - then);
   return make(
     'section.card.timeline',
-    { 'aria-label': 'Timeline' },
+    { label: 'Timeline' },
     make(
       'div.head',
       make('h2', 'Timeline'),

@@ -76,7 +76,7 @@ function turnView(turn, index, { reference, scores, isFailed, findings }) {
   const tokens = turn.tokens;
   return make(
     'section.card.turn',
-    { class: turn.missing ? 'missing' : '', 'aria-label': `Turn ${index + 1}` },
+    { class: turn.missing ? 'missing' : '', label: `Turn ${index + 1}` },
     make(
       'header',
       make('h2', `Turn ${index + 1}`),

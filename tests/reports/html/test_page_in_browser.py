@@ -2649,12 +2649,17 @@ class TestOtherViews:
         report = compared(conversation_report(), trend, unrecorded_cases=("by_bus",))
         page = show(replace(report, problems=(Problem(message=hint, severity="warning"),)))
         assert page.texts(".rest a")[1].split("\n")[:2] == ["Without a recorded run", "by_bus"]
+        assert page.run(
+            "[...document.querySelectorAll('.rest .pill')].every((each) =>"
+            " each.getBoundingClientRect().right < each.nextSibling.getBoundingClientRect().left)"
+        )
         page.run(
             "[...document.querySelectorAll('.verdict .why a')]"
             ".find((each) => each.textContent === '1 without a recorded run').click()"
         )
         page.wait("location.hash === '#/?f=unrecorded'")
         assert _rows(page) == ["by_bus"]
+        assert page.texts(".joined") == []
         page.run("location.hash = '#/?q=by_bus'")
         page.wait("location.hash === '#/?q=by_bus'")
         assert _rows(page) == ["by_bus"]
