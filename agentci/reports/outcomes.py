@@ -451,12 +451,11 @@ def summarize_metrics(report: Report) -> ReportMetrics:
 @lru_cache(maxsize=1)
 def _summarize_metrics(report: IdentityKey[Report]) -> ReportMetrics:
     outcomes = list_case_outcomes(report.value)
-    by_case = [
-        (each.summary.id, _pair(each.amounts, each.before))
+    pairs = [
+        _pair(each.amounts, each.before)
         for each in outcomes
         if each.before is not None and not has_only_errors(each.results)
     ]
-    pairs = [pair for _, pair in by_case]
     known = [each for each in outcomes if each.models and each.models_before]
     models_before = _join_models(each.models_before for each in known)
     is_other = set(models_before) != {model for each in known for model in each.models}
@@ -467,28 +466,42 @@ def _summarize_metrics(report: IdentityKey[Report]) -> ReportMetrics:
         models=_join_models(each.models for each in outcomes),
         models_before=models_before if is_other else (),
         large={
-            name: found for name in _LEAST_MORE if (found := _find_large_increase(name, by_case))
+            name: found for name in _LEAST_MORE if (found := _find_large_increase(name, outcomes))
         },
     )
 
 
-def _find_large_increase(
-    name: str, pairs: Iterable[tuple[str, tuple[Amounts, Amounts]]]
-) -> LargeIncrease | None:
+def _find_large_increase(name: str, outcomes: Sequence[CaseOutcome]) -> LargeIncrease | None:
     """Find the cases of which an amount is much more; None if none is, or if there is only one."""
-    measured = [
-        (case, _read_amount(now, name), _read_amount(before, name)) for case, (now, before) in pairs
-    ]
-    known = [(case, now, old) for case, now, old in measured if now is not None and old]
-    factors = [
-        (now / old, case)
-        for case, now, old in known
-        if now >= max(old * LARGE_FACTOR_OF_CASE, old + _LEAST_MORE[name])
-    ]
-    if not factors or len(known) == 1:
+    known = [each for each in outcomes if _read_amount_of_both(each, name)]
+    large = [(factor, each) for each in known if (factor := find_large_factor(each, name))]
+    if not large or len(known) == 1:
         return None
-    factor, case = max(factors, key=lambda each: each[0])
-    return LargeIncrease(cases=len(factors), case=case, factor=factor)
+    factor, case = max(large, key=lambda each: each[0])
+    return LargeIncrease(cases=len(large), case=case.summary.id, factor=factor)
+
+
+def find_large_factor(outcome: CaseOutcome, name: str) -> float | None:
+    """Return how many times an amount is that of the baseline, if it is much more.
+
+    Args:
+        outcome: of a case.
+        name: an attribute of ``Amounts``.
+    """
+    amounts = _read_amount_of_both(outcome, name)
+    if amounts is None:
+        return None
+    now, before = amounts
+    is_large = now >= max(before * LARGE_FACTOR_OF_CASE, before + _LEAST_MORE[name])
+    return now / before if is_large else None
+
+
+def _read_amount_of_both(outcome: CaseOutcome, name: str) -> tuple[float, float] | None:
+    """Read an amount of both runs; None if they are not compared, or it was 0 in the baseline."""
+    if outcome.before is None or has_only_errors(outcome.results):
+        return None
+    now, before = (_read_amount(each, name) for each in (outcome.amounts, outcome.before))
+    return (now, before) if now is not None and before else None
 
 
 def _read_amount(amounts: Amounts, name: str) -> float | None:

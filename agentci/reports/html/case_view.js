@@ -2,9 +2,9 @@
 
 function caseView(id, params) {
   const each = caseNamed(id);
+  const removed = !each?.checks.length && DATA.baseline?.removed_cases?.find(([name]) => name === id);
+  if (removed) return removedCaseView(removed, each);
   if (!each) {
-    const removed = DATA.baseline?.removed_cases?.find(([name]) => name === id);
-    if (removed) return removedCaseView(removed);
     return [
       make('h1', 'Case not found'),
       make('div.card.none', make('p', `There is no case \u201c${id}\u201d in this report.`), make('a', { href: '#/' }, 'All cases')),
@@ -23,18 +23,19 @@ function caseView(id, params) {
       make('div.turns', contentNote(run), conversation(run, each, content, reference), subagentsView(run)),
       isOneColumn
         ? checksView(each, content, params.check, (check) => !isProblem(check))
-        : make('aside.side', { 'aria-label': 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
+        : make('aside.side', { label: 'Checks', tabindex: 0 }, checksView(each, content, params.check), caseFacts(each, content)),
       make('div.turns', timelineView(run, each), isOneColumn ? caseFacts(each, content) : null, columnsView(run), callsCard(each)),
     ),
   ];
 }
 
 /** A case that only the baseline has, with its run there. */
-function removedCaseView([id, checks, words, block]) {
-  const { turns = [] } = block ? contentOf({ block }).run : {};
+function removedCaseView([id, checks, words, block], each) {
+  const { turns = [] } = contentOf({ block }).run;
   const passed = checks.length > 0 && `; it passed ${countOf(checks.length, 'check')}: ${checks.map(([name, before]) => `${name} ${score(before ?? 1)}`).join(', ')}`;
   return [
-    make('div.casehead', make('nav.crumb', make('a', { href: REMOVED_CASES }, '\u2190 Comparison')), make('div.head', make('h1', id), pill('errored', words))),
+    make('div.casehead', caseNav(each), make('div.head', make('h1', id), pill('errored', words))),
+    (DATA.messages ?? []).filter(({ text }) => text.includes(`\`${id}\``)).map(messageRow),
     make('p', 'Only the baseline has a run of this case', passed, turns.length ? '.' : '. Its content is not stored.'),
     make('div.turns', turns.map((turn, index) => turnView(turn, index, { reference: 'off', isFailed: false, scores: null, findings: [] }))),
   ];
@@ -73,11 +74,11 @@ function caseNav(each) {
   const worse = nextWorse(each, 1);
   const link = (to, text, label) =>
     to
-      ? make('a.btn', { href: caseHashLikeThis(to), 'aria-label': label }, text)
-      : make('span.btn', { 'aria-disabled': 'true', role: 'link', 'aria-label': label }, text);
+      ? make('a.btn', { href: caseHashLikeThis(to), label }, text)
+      : make('span.btn', { 'aria-disabled': 'true', role: 'link', label }, text);
   return make(
     'nav.crumb',
-    { 'aria-label': 'Cases' },
+    { label: 'Cases' },
     make('a', { href: backHash }, `\u2190 ${listName()}`),
     at < 0 ? null : quiet(`${count(at + 1)} of ${count(shownCases.length)}`),
     make('div.tools', copyButton(location.href, null, 'Copy link'), worse && worse !== shownCases[at + 1] ? link(worse, `Next ${HAS_BASELINE ? 'regression' : 'failure'} \u00bb`) : null, link(at < 0 ? null : shownCases[at - 1], '\u2039 Previous', 'Previous case'), link(at < 0 ? null : shownCases[at + 1], 'Next \u203a', 'Next case')),
@@ -90,7 +91,9 @@ function caseTitle(each) {
     'div.head',
     make('h1', each.id || '(no name)'),
     link(CLASSES[each.state]?.[0] ?? (each.status === 'errored' ? 'error' : each.status), statePill(each.state, each.status) ?? pill(each.status, STATUS_WORDS[each.status])),
-    each.answer_changed && link('answer', pill('note', 'Answer changed')),
+    each.facts && [link('facts', pill('note', 'Changed fact')), make('span', factsView(each.facts))],
+    each.answer_changed && !each.facts && link('answer', pill('note', 'Answer changed')),
+    each.large && link('large', pill('note', largeText(each))),
     each.tags.map((tag) => make('a.quiet', { href: writeHash('/', { q: `#${tag}` }) }, `#${tag}`)),
   );
 }
@@ -229,7 +232,7 @@ function callsCard(each) {
   if (!shown.length) return null;
   return make(
     'section.card.transcripts',
-    { 'aria-label': 'Evaluator input and output' },
+    { label: 'Evaluator input and output' },
     make('h2', 'Evaluator input and output'),
     shown.map(([, view]) => view),
   );

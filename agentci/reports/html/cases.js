@@ -11,6 +11,8 @@ const CLASSES = {
   changed_fact: ['facts', 'Changed fact', 'note'],
   still_failing: ['still', 'Still failing', 'failed'],
   still_errored: ['still_errored', 'Still errored', 'errored'],
+  // Of any state, with an amount that is some times that of the baseline.
+  large: ['large', 'Large increase', 'note'],
   lower_score: ['lower', 'Lower score', 'note'],
   fixed: ['fixed', 'Fixed', 'passed'],
   new_case: ['added', 'New', 'note'],
@@ -19,6 +21,7 @@ const CLASSES = {
   same: ['same', 'Passed in both'],
 };
 const STATES = Object.keys(CLASSES);
+const NOT_RUN = 'only the baseline has a run';
 const MIN_CHANGE = 0.005;
 // A lower score that still passes is named from this drop on.
 const MIN_FALL = 0.05;
@@ -88,7 +91,7 @@ function passedOf({ passed, failed, errored, skipped }) {
 /** What the checks of a case amount to: the worst status, the largest drop, and the sum of drops. */
 function summaryOf(checks) {
   return {
-    status: STATUSES.find((status) => checks.some((check) => check.status === status)),
+    status: STATUSES.find((status) => checks.some((check) => check.status === status)) ?? 'errored',
     drop: Math.min(0, ...checks.map((check) => check.change ?? 0)),
     gain: Math.max(0, ...checks.map((check) => check.change ?? 0)),
     drops: checks.reduce((sum, check) => sum + Math.min(0, check.change ?? 0), 0),
@@ -119,6 +122,11 @@ function changeOf({ status, score: now, before }, isCompared) {
   return { turned, change };
 }
 
+/** The config of a case, which without a recorded run is not known. */
+function configOf({ checks: [first] }) {
+  return first?.evaluator.config ?? NOT_RUN;
+}
+
 function searchedText({ id, question, tags, checks }) {
   const reasons = checks.map(({ reason, evaluator }) => `${reason ?? ''} ${evaluator.config}`);
   return [id, question, ...tags, ...reasons].join('\n').toLowerCase();
@@ -128,9 +136,9 @@ function searchedText({ id, question, tags, checks }) {
 const NOTICED = 0.25;
 const isMore = (name, least = 1e-9) => ({ amounts, before = {} }) => amounts[name] - before[name] >= Math.max(least, NOTICED * before[name]);
 
-const hasState = (wanted) => ({ state, facts }) => state === wanted || (state === 'lower_score' && wanted === 'same') || (facts && wanted === 'changed_fact');
+const hasState = (wanted) => ({ state, facts, large }) => state === wanted || (state === 'lower_score' && wanted === 'same') || (facts && wanted === 'changed_fact') || (large && wanted === 'large');
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
-const isWorse = (each) => ['new_failure', 'error', 'unrecorded', 'lost', 'lower_score'].includes(each.state) || changesBy(-1)(each) || each.tools || each.facts;
+const isWorse = (each) => ['new_failure', 'error', 'unrecorded', 'lost', 'lower_score'].includes(each.state) || changesBy(-1)(each) || each.tools || each.facts || each.large;
 
 /** By name: label, which cases it shows, the status whose colour it has, and its limits. */
 const FILTERS = {
@@ -148,16 +156,21 @@ const FILTERS = {
   passed: ['Passed', (each) => each.status === 'passed', 'passed'],
   answer: ['Answer changed', (each) => each.answer_changed],
   calls: ['Calls changed', (each) => each.calls_changed],
-  tools: ['A tool newly fails', ({ tools }) => tools, 'failed', 'and did not in the baseline'],
+  tools: ['A tool newly fails', ({ tools }) => tools, 'failed'],
   slow: ['Slower', isMore('ms', 50), '', 'by 25% and 50 ms or more'],
   costly: ['More tokens', isMore('tokens'), '', 'input + output, by 25% or more'],
   dearer: ['Higher cost', isMore('usd', 5e-5), '', 'by 25% or more'],
+  large_ms: ['Much slower', ({ large }) => large?.ms],
+  large_tokens: ['Many more tokens', ({ large }) => large?.tokens],
+  large_usd: ['Much higher cost', ({ large }) => large?.usd],
 };
 
 const collator = new Intl.Collator('en', { numeric: true });
-const rank = (each) => STATES.indexOf(shownState(each) ?? 'same');
+const rank = (each) => Math.min(STATES.indexOf(shownState(each) ?? 'same'), each.large ? STATES.indexOf('large') : Infinity);
 /** The state of a case; that its answer has another fact, if that is more serious. */
 const shownState = ({ state, facts }) => (facts && !(STATES.indexOf(state) < STATES.indexOf('changed_fact')) ? 'changed_fact' : state);
+/** The amounts that are much more; tokens are what costs. */
+const largeText = ({ large: { tokens, ...others } }) => Object.values(others.usd ? others : { ...others, tokens }).filter(Boolean).join(', ');
 const statusRank = (each) => STATUSES.indexOf(each.status);
 /** The order of changed facts: numbers, negations, words. */
 const factKind = ({ facts }) => facts?.[2] ?? 0;
@@ -267,7 +280,7 @@ function groupCases(cases, by, evaluator = '', names = {}) {
   };
   const putters = {
     tag: (each) => put(each.tags[0] ?? '', each.tags[0] ?? 'no tag', each, each.tags.length ? 0 : 1),
-    config: (each) => put(each.checks[0].evaluator.config, each.checks[0].evaluator.config, each),
+    config: (each) => put(configOf(each), configOf(each), each),
     state: (each) => {
       const { state = 'same' } = evaluator ? withOnly(each, evaluator) : each;
       put(state, CLASSES[state][1], each, STATES.indexOf(state));

@@ -4,7 +4,7 @@ const MAX_LINES = 3;
 // Causes that have a card or a line; the others are counted.
 const MAX_CAUSES = 10;
 const MAX_REASONS = 3;
-const LOWER_OR_FIXED = ['changed_fact', 'lower_score', 'fixed'];
+const LOWER_OR_FIXED = ['changed_fact', 'large', 'lower_score', 'fixed'];
 
 function changesView() {
   const isFirst = (each) => alike(each)[0] === each;
@@ -21,8 +21,9 @@ function changesView() {
     ...causeLines(DATA.known, { state: 'still_failing' }),
   ];
   const most = MAX_CAUSES - cards.length;
+  const largest = CASES.filter((each) => each.large && STATES[rank(each)] === 'large').sort((a, b) => parseFloat(largeText(b)) - parseFloat(largeText(a)));
   const [facts, ...others] = LOWER_OR_FIXED.map((state) =>
-    byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).sort(byFactKind).slice(0, 1).map((each) => ({ ...each, state })),
+    (state === 'large' ? largest : byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).sort(byFactKind)).slice(0, 1).map((each) => ({ ...each, state })),
   );
   const rest = [facts, lines.slice(0, most), others].flat(2);
   if (!cards.length && !rest.length) return null;
@@ -108,13 +109,13 @@ function changeCard(each, { cases, first, ...likeness }) {
         make(
           'li',
           dot(check.status),
-          make('span', make('b', check.evaluator.name), ' ', quiet(reasonView(check, run, first))),
+          make('span', make('b', check.evaluator.name), advisoryPill(check.evaluator), ' ', quiet(reasonView(check, run, first))),
           beforeAndNow(check),
         ),
       ),
       problems.length > MAX_REASONS && make('li.quiet', `and ${countOf(problems.length - MAX_REASONS, 'more check')}`),
     ),
-    first && firstDifference(first, run),
+    first && firstDifference(first, run, each),
     likeCases(each, cases.slice(1), likeness),
   );
 }
@@ -126,7 +127,7 @@ function factsView([before, after]) {
 
 /** The list of the cases of the same state, and of the same cause unless that is no failure. */
 function alikeHash({ state, cluster }) {
-  return writeHash(state === 'changed_fact' ? '/compare' : '/', { f: CLASSES[state]?.[0] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
+  return writeHash(state === 'changed_fact' || state === 'large' ? '/compare' : '/', { f: CLASSES[state]?.[0] ?? '', like: LOWER_OR_FIXED.includes(state) ? '' : String(cluster) });
 }
 
 /** The cases that fail in the same way, each with the numbers in which it differs, and the others of the cause. */
@@ -162,7 +163,7 @@ function reasonView({ short, reason, evaluator }, run, first) {
  * What the comment shows of a run: turns that are missing, tool calls and the first answer that
  * differ, and how many more do; besides, what the tool answered if it failed.
  */
-function firstDifference({ missing, calls, answer, more }, run) {
+function firstDifference({ missing, calls, answer, more }, run, each) {
   const rows = missing ? [['Turns', missing]] : [];
   const { turns } = run;
   if (turns.every(({ missing: isLost, baseline }) => baseline === 'same' || (isLost && !baseline))) rows.push(['Baseline', `the same calls and answers${turns.some(hasOtherResults) ? '; other tool results' : ''}`]);
@@ -176,11 +177,17 @@ function firstDifference({ missing, calls, answer, more }, run) {
     const found = differingCalls(turn, reference);
     const shown = places.flatMap((place) => found[place] ?? []);
     rows.push([`Tool call${of(number)}`, shown.map((row) => make('div.mono', callExcerpt(row, reference === 'baseline')))]);
-    const failed = turn.calls?.find((call) => call.failed && call.result !== undefined);
-    if (failed) rows.push(['Tool error', make('span.mono', `${failed.name}: `, cutText(resultText(failed)))]);
   }
+  const error = toolError(each, turns);
+  if (error) rows.push(['Tool error', error]);
   if (answer) rows.push(...answerRows(turns[answer[0] - 1], answer[1], of(answer[0])));
   return terms('dl.first', rows, more && make('dd.more-differences', more));
+}
+
+/** What the first tool that failed answered; where tools newly fail, one of these. */
+function toolError({ tools }, turns = []) {
+  const failed = turns.flatMap(({ calls = [] }) => calls).find(({ failed, name, result }) => failed && result !== undefined && (!tools || tools.includes(name)));
+  return failed && make('span.mono', `${failed.name}: `, cutText(resultText(failed)));
 }
 
 /** The answer of a turn beside its reference; where that is the expected one, beside another one of the baseline, too. */
@@ -266,7 +273,7 @@ function restView(rest, more) {
       make('b', each.id, others > 0 && quiet(` and ${count(others)} more`)),
       each.state === 'changed_fact'
         ? make('span', factsView(each.facts))
-        : [make('span', make('b', check.evaluator.name), ' ', quiet(each.fact ? prose(each.fact) : (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
+        : each.state === 'large' || !check ? make('span', check ? largeText(each) : NOT_RUN) : [make('span', make('b', check.evaluator.name), advisoryPill(check.evaluator), ' ', quiet(each.fact ? prose(each.fact) : (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
     );
   };
   return make(

@@ -28,7 +28,8 @@ function removedBox({ evaluator, before }) {
 function checkBox(each, content, check, findings, isChosen, isFolded) {
   const { evaluator, status, turned } = check;
   const { misses = [], hits = [], reasoning } = findings;
-  const reasons = misses.length ? list(misses.map((miss, at) => withTurn(shortMiss(miss, findings.short?.[at], content))), 'misses') : null;
+  const isReached = (miss) => findings.turn_scores?.[/^turn (\d+)/.exec(miss)?.[1] - 1] >= (evaluator.threshold ?? Infinity);
+  const reasons = list(misses.map((miss, at) => make(isReached(miss) ? 'span.reached' : 'span', withTurn(shortMiss(miss, findings.short?.[at], content)))), 'misses');
   const known = misses.length ? [misses[0], check.reason] : [];
   const reasonsGiven = [status === 'failed' ? check.reason : '', reasoning].filter(Boolean);
   const texts = [...new Set(reasonsGiven)].filter((line) => !known.includes(line));
@@ -38,7 +39,7 @@ function checkBox(each, content, check, findings, isChosen, isFolded) {
     dot(status),
     make('code', evaluator.name),
     turned === 'lost' ? pill('errored', LOST) : status !== 'errored' && statePill(turned, 'passed'),
-    evaluator.required ? null : pill('note', 'advisory'),
+    advisoryPill(evaluator),
     make('span.num', scoreWord(check)),
   );
   const facts = [

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from agentci._util.text import escape, json_text
 from agentci._util.text.change import ARROW, find_numbers
-from agentci._util.text.format import format_count
+from agentci._util.text.format import format_count, format_number
 from agentci.evaluators.changed_facts import rank_facts
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
 from agentci.model.case import ChangedText
@@ -65,6 +65,7 @@ from agentci.reports.outcomes import (
     Amounts,
     CaseOutcome,
     ReportMetrics,
+    find_large_factor,
     list_case_outcomes,
     summarize_metrics,
     summarize_repeats,
@@ -169,6 +170,7 @@ class PageData:
         self._details_left = MAX_PASSED_DETAILS
         # The texts around the numbers of reasons, in the order of their first check.
         self._reasons: dict[tuple[str, ...], int] = {}
+        self._answers_changed: list[bool | None] = []
         self._calls_changed: list[bool] = []
         self._results_changed: list[bool] = []
         self._recorded: dict[str, int] = {}
@@ -203,6 +205,8 @@ class PageData:
                 and outcome.answer_changed is not None
                 and {content.level, before.level} <= {*KEPT_LEVELS}
             )
+            is_other = outcome.answer_changed and not _lacks_only_turns(content)
+            self._answers_changed.append(is_other)
             self._calls_changed.append(is_known and any(map(_has_other_calls, content.turns)))
             self._results_changed.append(any(map(_has_other_results, content.turns)))
             self._note_start("now", find_start(content))
@@ -254,10 +258,12 @@ class PageData:
             for group in (*causes.new, *causes.known)
             for rank, each in enumerate(group)
         }
-        yield from json_text.format_array(
-            json_text.dumps_for_html(self._make_case(outcome, place, numbers))
-            for place, outcome in enumerate(outcomes)
+        known = (self._make_case(outcome, place, numbers) for place, outcome in enumerate(outcomes))
+        without_run = list_missing_cases(report)["unrecorded"] if report.baseline else ()
+        unrecorded = (
+            {"id": each, "state": "unrecorded", "checks": []} for each in without_run[:MAX_CHANGES]
         )
+        yield from json_text.format_array(map(json_text.dumps_for_html, chain(known, unrecorded)))
         members: dict[str, Any] = {
             "evaluators": [_evaluator(*key) for key in numbers.keys],
             "columns": [_column(each, report) for each in group_by_evaluator(report.results)],
@@ -269,7 +275,6 @@ class PageData:
                     each.count,
                     CASE_CLASSES[each.state].words,
                     format_notes(each),
-                    bool(each.missing),
                 )
                 for each in count_cases(report)
             ],
@@ -279,7 +284,10 @@ class PageData:
                 for group in causes.new[:MAX_CAUSES]
             ],
             "reasons": [*self._reasons],
-            "cause_names": {f"{key}": name for key, name in name_causes(report).items()},
+            "cause_names": {
+                f"{key}": name
+                for key, name in (name_causes(report) | _name_by_facts(causes)).items()
+            },
             "more_causes": list(_list_lines(causes, causes.new[MAX_CAUSES:], places)),
             "known": list(_list_lines(causes, causes.known, places)),
             "lost": _describe_lost(causes.lost, report.comparison),
@@ -313,7 +321,7 @@ class PageData:
                     "question": question,
                     "tags": outcome.tags,
                     "state": "lower_score" if is_lower else state,
-                    "answer_changed": outcome.answer_changed,
+                    "answer_changed": self._answers_changed[place],
                     "tools": outcome.failing_tools,
                     "facts": self._facts.get(id(outcome)),
                     "failed_facts": _list_failed_facts(outcome),
@@ -331,6 +339,7 @@ class PageData:
                     "rank": self._ranks.get(id(outcome)) or None,
                     "amounts": _make_amounts(outcome.amounts),
                     "before": outcome.before and _make_amounts(outcome.before),
+                    "large": _list_large(outcome, summarize_metrics(self._report)),
                 }
             ),
         }
@@ -457,6 +466,33 @@ def _list_lines(
         yield places[id(group[0])], len(group), shown
 
 
+def _name_by_facts(causes: Causes) -> dict[int, str]:
+    """Name causes of a single case, as far as it is shown, by what happened in it."""
+    found: dict[int, str] = {}
+    for case, *others in (*causes.new[: 2 * MAX_CAUSES], *causes.known[:MAX_CAUSES]):
+        if others or case.cluster is None or case.decisive is None:
+            continue
+        shown = causes.describe([case]).fact.write(MAX_FACT, str, str)
+        # A single call is named better by how it differs.
+        if shown and shown[0] not in "+-":
+            found[case.cluster] = f"{case.decisive.evaluator.name}: {shown.replace('`', '')}"
+    return found
+
+
+def _lacks_only_turns(content: RunContent) -> bool:
+    """Whether the answers of a run are those of the baseline, except in turns that are missing."""
+    found = [each for each in content.turns if not each.missing]
+    return (
+        content.level in KEPT_LEVELS
+        and 0 < len(found) < len(content.turns)
+        and all(
+            before == "same" or (before is not None and before.answer == each.answer)
+            for each in found
+            for before in [each.baseline]
+        )
+    )
+
+
 def _has_other_calls(turn: TurnContent) -> bool:
     """Whether the tool calls of a turn are known to differ from those in the baseline."""
     before = turn.baseline
@@ -529,6 +565,23 @@ def _make_amounts(amounts: Amounts) -> JsonObject:
     )
 
 
+# By the attributes of ``Amounts``: the name of an amount in the page, and what follows its factor.
+_LARGE_WORDS: Final = {
+    "latency_ms": ("ms", "slower"),
+    "cost_usd": ("usd", "the cost"),
+    "tokens": ("tokens", "the tokens"),
+}
+
+
+def _list_large(outcome: CaseOutcome, metrics: ReportMetrics) -> JsonObject:
+    """List the amounts that are much more than in the baseline, by how many times."""
+    return {
+        key: f"{format_number(factor, 1)}\N{MULTIPLICATION SIGN} {words}"
+        for name, (key, words) in _LARGE_WORDS.items()
+        if name in metrics.large and (factor := find_large_factor(outcome, name))
+    }
+
+
 def _evaluator(config: str, evaluator: EvaluatorIdentity) -> JsonObject:
     return {
         "config": format_path(config),
@@ -587,6 +640,7 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
         "means": baseline_text.format_means(before, compared),
         "low": compared.change_low if is_tested else None,
         "high": compared.change_high if is_tested else None,
+        "required": compared.required,
         "checks": compared.classes.total,
         "both": compared.in_both,
         "allowed": compared.max_regression,
@@ -695,7 +749,11 @@ def _describe_baseline(
 
 def _count_outcomes(comparison: Comparison) -> str:
     """Format ``5 regressed · 2 unchanged``."""
-    labels = Counter(map(baseline_text.label_shown, comparison.evaluators))
+    labels = Counter(
+        baseline_text.label_shown(each)
+        + (" (advisory)" if each.outcome == "fail" and not each.required else "")
+        for each in comparison.evaluators
+    )
     return " · ".join(f"{count:,} {label}" for label, count in labels.most_common())
 
 

@@ -2,7 +2,7 @@
 
 /**
  * Make an element: `section.card` has a class. Its attributes may come first: `on...` are
- * listeners, `style` is an object, null and false omit an attribute.
+ * listeners, `style` is an object, `label` is for screen readers, null and false omit an attribute.
  */
 function make(kind, ...content) {
   const [name, ...classes] = kind.split('.');
@@ -16,7 +16,7 @@ function make(kind, ...content) {
     else if (key === 'style') {
       for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);
     } else if (key === 'class') element.className = `${element.className} ${value}`.trim();
-    else element.setAttribute(key, value === true ? '' : plain(String(value)));
+    else element.setAttribute(key === 'label' ? 'aria-label' : key, value === true ? '' : plain(String(value)));
   }
   append(element, content);
   return element;

@@ -9,7 +9,7 @@ function evaluatorsView() {
   const columns = DATA.columns ?? [];
   const rows = [...columns].sort((a, b) => isEmpty(b) - isEmpty(a)).map((column) => {
     const checks = checksOf(column);
-    const { type, criterion, required, place } = checks[0].evaluator;
+    const { type, criterion, place } = checks[0].evaluator;
     const evaluated = column.passed + column.failed;
     const selected = { e: column.name, q: several ? column.config : '' };
     const own = searchCases(CASES, { query: selected.q, evaluator: column.name });
@@ -24,7 +24,7 @@ function evaluatorsView() {
         dot(column.status),
         ' ',
         make('a', { href: writeHash('/', { ...selected }) }, make('b', column.name)),
-        required ? null : [' ', pill('note', 'advisory')],
+        advisoryPill(checks[0].evaluator),
         make('div.quiet', dotted(type, criterion, place, several && column.config)),
       ],
       histogram(checks),
@@ -93,7 +93,7 @@ function histogram(checks) {
   const height = (amount) => ({ height: `${(100 * amount) / highest}%` });
   return make(
     'div.histogram',
-    { role: 'img', 'aria-label': `Scores: ${text.join(', ')}${threshold === null ? '' : '; threshold '}${number(threshold)}` },
+    { role: 'img', label: `Scores: ${text.join(', ')}${threshold === null ? '' : '; threshold '}${number(threshold)}` },
     bins.map(({ passed, failed }) => make('span', failed ? make('i.failed', { style: height(failed) }) : null, passed ? make('i.passed', { style: height(passed) }) : null)),
     threshold === null || threshold < 0 || threshold > 1 ? null : make('b', { style: { left: `${100 * threshold}%` } }),
   );
@@ -136,7 +136,7 @@ function signed(value) {
 function comparedRow(column) {
   const { means, lost, low, high, changed, label, reason, p, checks, both } = column.baseline;
   return [
-    [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('errored', 'removed')] : null, CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
+    [column.isRemoved ? make('b', column.name) : make('a', { href: writeHash('/', { e: column.name }) }, make('b', column.name.replaceAll('_', '_\u200b'))), column.isRemoved ? [' ', pill('errored', 'removed')] : null, advisoryPill(column.baseline), CONFIGS.length > 1 ? make('div.quiet', column.config) : null],
     means || '\u2013',
     means && !lost ? [meanDelta(column.baseline) ?? quiet('\u00b10'), low !== null && quiet(` (${signed(low)} to ${signed(high)})`)] : '\u2013',
     changed || '\u2013',
@@ -145,7 +145,7 @@ function comparedRow(column) {
   ];
 }
 
-const COMPARED_FILTERS = ['worse', ...Object.values(CLASSES).map(([key]) => key), 'better', 'all', 'answer', 'calls', 'tools', 'slow', 'costly', 'dearer'];
+const COMPARED_FILTERS = ['worse', ...Object.values(CLASSES).map(([key]) => key), 'better', 'all', 'answer', 'calls', 'tools', ...SUBJECTS.Amounts];
 // How many cases a list shows, by its address: kept on the way back from a case.
 const shownAmount = new Map();
 // Of a case in the list: turns, and checks that are as before.
@@ -211,7 +211,7 @@ function scoresOf({ checks, removed }) {
   const { notable = [], other = [] } = Object.groupBy([...checks, ...removed], (check) => (isNotable(check) ? 'notable' : 'other'));
   const left = other.length - MAX_SCORES;
   return list([
-    ...notable.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, ' ', beforeAndNow(check), ' ', delta(check.change)]),
+    ...notable.map((check) => [dot(check.turned === 'lost' ? 'errored' : check.status), ' ', check.evaluator.name, advisoryPill(check.evaluator), ' ', beforeAndNow(check), ' ', delta(check.change)]),
     ...other.slice(0, MAX_SCORES).map((check) => [dot(check.status), quiet(` ${check.evaluator.name} ${scoreWord(check)}`)]),
     ...(left > 0 ? [quiet(`and ${countOf(left, 'more check')} as before`)] : []),
   ], 'scores');
@@ -248,10 +248,12 @@ function comparedCases([first, ...others]) {
     rest.remove();
   };
   const lines = Map.groupBy(others.slice(0, MAX_CHANGED), (each) => make('p', memberLine(each, first, true)).textContent);
+  const shown = [...lines.values()].slice(0, MAX_MEMBERS);
+  const left = others.length - shown.flat().length;
   const rest = make(
     'div.answer',
     quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with a changed fact' : 'with the same changed checks'}:`),
-    list([...lines.values()].slice(0, MAX_MEMBERS).map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first, same.length > 1)]), 'members'),
+    list([...shown.map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first, same.length > 1)]), ...(left > 0 ? [[make('span'), quiet(`\u2026 and ${count(left)} more`)]] : [])], 'members'),
     make('button.btn', { onclick: open }, others.length > 1 ? `Show all ${count(others.length)} in full` : 'Show it in full'),
   );
   box.append(rest);
@@ -277,7 +279,7 @@ function memberLine(each, first, isJoined) {
   const pieces = answer ? diffTexts(baselineOf(answer).answer ?? '', answer.answer ?? '').filter(([kind]) => kind !== '=').map(([kind, text]) => [kind, cutText(text, MAX_VALUES)]) : [];
   const grown = isJoined ? [] : shownAmounts().filter(([, , name, , least]) => isMore(name, least)(each));
   return [
-    make('span.line', each.facts ? factsView(each.facts) : firstCall(turns) ?? (answer && each.failed_facts ? factsView(each.failed_facts) : answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
+    make('span.line', each.facts ? factsView(each.facts) : firstCall(turns) ?? (each.tools && toolError(each, turns)) ?? (answer && each.failed_facts ? factsView(each.failed_facts) : answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
     more.length > 0 && quiet(`also ${more.join(', ')}`),
     less.length > 0 && quiet(`not ${less.join(', ')}`),
     grown.map(([, label, name, format, least]) => quiet(`${label} `, amountDelta(each.amounts[name], each.before[name], format, least))),
@@ -286,9 +288,10 @@ function memberLine(each, first, isJoined) {
 
 /** What a case shares with the baseline, if neither calls nor answers differ. */
 function sameText(each) {
+  if (!each.checks.length) return NOT_RUN;
   if (each.checks.every(({ before }) => !before)) return 'not in the baseline';
   if (each.not_compared) return 'answer and calls not compared: not in both runs';
-  return !each.answer_changed && !each.calls_changed && `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
+  return !each.answer_changed && !each.calls_changed && !contentOf(each).run.turns?.some(({ missing, baseline }) => missing && baseline) && `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
 }
 
 /** A case with its scores, calls and answers; of a group, with the number of its other cases. */
@@ -301,13 +304,13 @@ function comparedCase(each, others = 0) {
   const views = (some) => some.map((turn) => answeredTurn(turn, turns.length > 1 && turns.indexOf(turn) + 1));
   return make(
     'section.card.turn.beside',
-    { 'aria-label': each.id },
+    { label: each.id },
     make(
       'header',
       dot(each.status),
       make('a', { href: caseHash(each, null, { with: HAS_BASELINE ? 'base' : undefined }), 'data-case': each.index }, make('b', each.id)),
       statePill(shownState(each), 'passed'),
-      toolPill(each),
+      pillsOf(each),
       others > 0 && make(each.cluster === undefined ? 'span.pill.note' : 'a.pill.note', { href: each.cluster !== undefined && alikeHash(each) }, `${count(others + 1)} cases`),
       !turns.length && make('span.sub', each.question === each.id ? '' : each.question),
       same && make('span', same),
@@ -316,6 +319,7 @@ function comparedCase(each, others = 0) {
     scoresOf(each),
     each.facts && make('p.first-call', quiet('Changed fact '), factsView(each.facts)),
     !same && make('p.first-call', firstCall(turns, HAS_BASELINE ? 'baseline' : 'expected')),
+    each.tools && make('p.first-call', quiet('Tool error '), toolError(each, turns)),
     views(shown),
     rest.length > 0 && laterView('details.answer', countOf(rest.length, 'more turn'), () => views(rest), isPrinted),
   );

@@ -22,15 +22,15 @@ let paintRows = () => {};
 // On paper, all rows are in view; without a choice, those of cases that passed as before are left out.
 let isPrinted = false;
 
-/** The columns, those with more problems first; those whose cells all passed as in the baseline may be joined in one. */
+/** The columns, those with more problems first, advisory ones last; those whose cells all passed as in the baseline may be joined in one. */
 function chooseColumns(found, { evaluator, sort, columns }) {
-  const problems = new Map(COLUMNS.map((each) => [each, each.name === evaluator ? Infinity : each.removed + each.checks.filter(isProblem).length]));
+  const problems = new Map(COLUMNS.map((each) => [each, each.name === evaluator ? Infinity : each.removed + each.checks.filter(isProblem).reduce((sum, check) => sum + (check.evaluator.required ? 1 : 1e-6), 0)]));
   const sorted = [...COLUMNS].sort((a, b) => (problems.get(a) < problems.get(b)) - (problems.get(b) < problems.get(a)));
   const isOther = ({ status, turned, change }) => status !== 'passed' || turned || Math.abs(change) >= MIN_CHANGE;
   const other = new Set(found.flatMap(({ checks, removed }) => [...checks, ...removed].filter(isOther).map(({ column }) => column)));
   const { own = [], same = [] } = Object.groupBy(sorted, ({ name, index }) => (other.has(index) || name === evaluator || sort === `e${index}` ? 'own' : 'same'));
   const most = isNarrow.matches ? FEW_COLUMNS : MAX_COLUMNS;
-  if (found.length && COLUMNS.length > FEW_COLUMNS && same.length > 1 && own.length < most) {
+  if (found.some(({ checks }) => checks.length) && COLUMNS.length > FEW_COLUMNS && same.length > 1 && own.length < most) {
     const isOpen = columns === 'all' && !isNarrow.matches;
     return [...(isOpen ? sorted.slice(0, most) : own), { joined: same, isOpen }];
   }
@@ -55,7 +55,7 @@ function matrixView(params) {
   const body = make('tbody');
   const view = make(
     'div.scroll',
-    { tabindex: 0, role: 'region', 'aria-label': 'Scores of all cases', onscroll: () => paintRows() },
+    { tabindex: 0, role: 'region', label: 'Scores of all cases', onscroll: () => paintRows() },
     make(
       'table.matrix',
       { 'aria-rowcount': items.length + 1, style: { '--columns': columns.length - (columns.at(-1)?.isOpen ? 0.6 : 0) } },
@@ -79,8 +79,8 @@ function matrixView(params) {
   );
 }
 
-function needsLook({ status, state, facts }) {
-  return status === 'failed' || status === 'errored' || state === 'lost' || state === 'lower_score' || facts;
+function needsLook({ status, state, facts, large }) {
+  return status === 'failed' || status === 'errored' || state === 'lost' || state === 'lower_score' || facts || large;
 }
 
 function emptyView({ query }) {
@@ -95,7 +95,7 @@ function emptyView({ query }) {
 const SUBJECTS = {
   Status: ['failed', 'error', 'skipped', 'passed'],
   'Calls and answers': ['answer', 'calls', 'tools'],
-  Amounts: ['slow', 'costly', 'dearer'],
+  Amounts: ['slow', 'costly', 'dearer', 'large_ms', 'large_tokens', 'large_usd'],
 };
 const MATRIX_FILTERS = Object.keys(FILTERS).filter((key) => key !== 'worse' && key !== 'better');
 
@@ -105,7 +105,7 @@ function controlsView(selection, path, filters) {
   const own = searchCases(CASES, selection);
   const subject = (key) => Object.keys(SUBJECTS).find((name) => SUBJECTS[name].includes(key)) ?? (HAS_BASELINE ? 'Changes' : 'Cases');
   const amounts = Object.fromEntries(filters.map((key) => [key, own.filter(FILTERS[key][1]).length]));
-  const shown = filters.filter((key) => (amounts[key] && !(HAS_BASELINE && (key === 'failed' || key === 'error'))) || key === 'all' || key === selection.filter);
+  const shown = filters.filter((key) => (amounts[key] && !key.startsWith('large_') && !(HAS_BASELINE && (key === 'failed' || key === 'error'))) || key === 'all' || key === selection.filter);
   const groups = Object.entries(GROUPS).filter(
     ([key]) =>
       (key !== 'tag' || CASES.some(({ tags }) => tags.length)) &&
@@ -124,11 +124,11 @@ function controlsView(selection, path, filters) {
     'div.controls',
     make(
       'div.chips',
-      { role: 'group', 'aria-label': 'Show' },
+      { role: 'group', label: 'Show' },
       [...Map.groupBy(shown, subject)].map(([name, keys]) =>
         make(
           'div',
-          { role: 'group', 'aria-label': name },
+          { role: 'group', label: name },
           keys.map((key) => {
             const [label, , status, limits] = FILTERS[key];
             return make(
@@ -164,7 +164,7 @@ function controlsView(selection, path, filters) {
 function choice(key, label, value, options, set) {
   return make(
     'select',
-    { 'aria-label': label, id: `choose-${key}`, onchange: (event) => set(key, event.target.value) },
+    { label, id: `choose-${key}`, onchange: (event) => set(key, event.target.value) },
     options.map(([name, text]) => make('option', { value: name, selected: name === value }, text)),
   );
 }
@@ -177,7 +177,7 @@ function searchField({ query }, path) {
     autocomplete: 'off',
     spellcheck: 'false',
     placeholder: 'Search cases and answers ( / )',
-    'aria-label': 'Search cases, questions and answers; #tag for a tag',
+    label: 'Search cases, questions and answers; #tag for a tag',
     value: query,
     oninput: () => {
       clearTimeout(searchField.timer);
@@ -313,7 +313,7 @@ function groupRow({ heading, members }, width) {
   const failed = members.filter((each) => each.status === 'failed').length;
   return make(
     'tr.group',
-    make('th', { colspan: width, scope: 'rowgroup' }, make('div', make('span', { title: heading }, heading), ' ', quiet(dotted(countOf(members.length, 'case'), failed && `${count(failed)} failed`)))),
+    make('th', { colspan: width, scope: 'rowgroup' }, make('div', make('span', { title: heading }, prose(heading)), ' ', quiet(dotted(countOf(members.length, 'case'), failed && `${count(failed)} failed`)))),
   );
 }
 
@@ -336,8 +336,8 @@ function caseRow(each, columns, index) {
           // The icon says what else newly fails or has an error.
           HAS_BASELINE && !['new_failure', 'error'].includes(each.state) && statePill(shownState(each), each.status),
           each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(shownState(each)) ? pill('note', 'Answer changed') : null,
-          toolPill(each),
-          make('span.sub', each.question && each.question !== each.id ? each.question : CONFIGS.length > 1 && each.checks[0].evaluator.config),
+          pillsOf(each),
+          make('span.sub', each.question && each.question !== each.id ? each.question : CONFIGS.length > 1 && configOf(each)),
         ),
       ),
     ),
@@ -353,9 +353,10 @@ function caseRow(each, columns, index) {
   );
 }
 
-function toolPill({ tools }) {
+/** What is worse besides the state of a case. */
+function pillsOf({ tools, large }) {
   const text = tools && `${tools.join(', ')} newly fails`;
-  return text && make('span.pill.failed', { title: text }, text);
+  return [text && make('span.pill.failed', { title: text }, text), large && pill('note', largeText({ large }))];
 }
 
 function cell(each, column) {

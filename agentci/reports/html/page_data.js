@@ -23,7 +23,9 @@ function caseNamed(wanted) {
 }
 
 /** The recorded run of a case, its trace, and the findings of its checks. */
-function contentOf({ block: [number, index] }) {
+function contentOf({ block }) {
+  if (!block) return { run: {}, checks: [] };
+  const [number, index] = block;
   if (!blocks.has(number))
     blocks.set(number, JSON.parse(document.getElementById(`cases-${number}`).textContent));
   return blocks.get(number)[index];

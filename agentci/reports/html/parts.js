@@ -11,7 +11,7 @@ const LISTED_STATUSES = ['passed', 'failed', 'errored', 'skipped'];
 /** The icon of a status; that of a case, whose state is known, is an outline if it failed before. */
 function dot(status, state = '') {
   const label = CLASSES[state]?.[1] ?? STATUS_WORDS[status];
-  return make('span.dot', { class: `${status} is-${state}`, role: 'img', 'aria-label': label, title: label }, ICONS[status]);
+  return make('span.dot', { class: `${status} is-${state}`, role: 'img', label, title: label }, ICONS[status]);
 }
 
 /** A name that breaks after punctuation and between humps only; what is longer than a line ends with an ellipsis. */
@@ -21,6 +21,11 @@ function nameOf(text) {
 
 function pill(colour, text) {
   return make('span.pill', { class: colour }, text);
+}
+
+/** The mark of an evaluator that cannot fail the gate. */
+function advisoryPill({ required }) {
+  return required === false && [' ', pill('note', 'advisory')];
 }
 
 function statePill(state, status) {
@@ -62,7 +67,7 @@ function shareBar(totals) {
   const text = shown.map((status) => `${count(totals[status])} ${status}`).join(', ');
   return make(
     'div.shares',
-    { role: 'img', 'aria-label': text || 'no checks' },
+    { role: 'img', label: text || 'no checks' },
     shown.map((status) => make('i', { class: status, style: { 'flex-grow': totals[status] } })),
   );
 }
@@ -81,7 +86,7 @@ function meter(check) {
   const at = (value) => ({ left: `${100 * Math.min(1, Math.max(0, value))}%` });
   return make(
     'div.meter',
-    { role: 'img', 'aria-label': label.filter(Boolean).join(', ') },
+    { role: 'img', label: label.filter(Boolean).join(', ') },
     make('i', { class: status, style: { width: `${100 * now}%` } }),
     old == null || Math.abs(now - old) < MIN_CHANGE
       ? null
@@ -172,10 +177,10 @@ function caseLinks(ids, more, start = '') {
 }
 
 function card(label, ...content) {
-  return make('section.card', { 'aria-label': label }, content);
+  return make('section.card', { label }, content);
 }
 
 /** A table that scrolls sideways in its own region. */
 function scrolled(label, table) {
-  return make('div.scroll', { tabindex: 0, role: 'region', 'aria-label': label }, table);
+  return make('div.scroll', { tabindex: 0, role: 'region', label }, table);
 }

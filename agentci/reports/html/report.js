@@ -20,7 +20,7 @@ const KEYS = [
 const THEME = 'agentci-theme';
 
 const main = make('main', { id: 'main', tabindex: -1 });
-const tabs = make('nav.tabs', { 'aria-label': 'Views' });
+const tabs = make('nav.tabs', { label: 'Views' });
 const help = make(
   'dialog',
   { 'aria-labelledby': 'keys' },

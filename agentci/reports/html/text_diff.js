@@ -40,6 +40,23 @@ function diffTexts(reference, actual) {
   return common < MIN_COMMON * Math.min(inked(reference), inked(actual)) ? whole : pieces;
 }
 
+/**
+ * The pieces for each side, of which the reference may be cut: `left` characters of it are not known. What
+ * follows in this run is not compared, nor words that the cut may divide.
+ */
+function diffStart(start, left, actual) {
+  if (!left) return Array(2).fill(diffTexts(start, actual));
+  const whole = (text) => text.replace(/[\p{L}\p{N}_.-]+$/u, '') || text;
+  const part = actual.slice(0, start.length);
+  // Ends that differ: sides of different length before are not cut at the same place.
+  let pieces = diffTexts(`${whole(start)}\u0001`, `${whole(part)}\u0002`);
+  const ends = pieces.splice(-2).map(([kind, text]) => [kind, text.slice(0, -1)]);
+  if (ends.every(([, text]) => text)) pieces.push(...ends);
+  if (!countDifferences(pieces)) pieces = diffTexts(start, part);
+  const length = (side) => pieces.reduce((sum, [kind, text]) => sum + (kind === '=' || kind === side ? text.length : 0), 0);
+  return [[...pieces, ['=', start.slice(length('-'))]], [...pieces, ['=', actual.slice(length('+'))]]];
+}
+
 function inked(text) {
   return text.replaceAll(/\s+/g, '').length;
 }

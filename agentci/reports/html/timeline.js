@@ -26,7 +26,7 @@ function timelineView(run, each) {
   const [most, sources] = findSlowdown(rows, each.amounts.ms - then);
   return make(
     'section.card.timeline',
-    { 'aria-label': 'Timeline' },
+    { label: 'Timeline' },
     make(
       'div.head',
       make('h2', 'Timeline'),
@@ -115,7 +115,7 @@ function contentOfSpans(run) {
       calls.push(...(turn.calls ?? []).slice(MAX_CALLS).map((actual) => ({ actual })));
       const given = ({ actual, expected }, term = `Call of ${actual.name}`) => [term, actual.arguments ?? 'not recorded', valueText(expected?.arguments)];
       const resultTerm = ({ failed }) => (failed ? 'Error' : 'Result');
-      const result = ({ actual, expected }, term = `${resultTerm(actual)} of ${actual.name}`) => [term, actual.result, startText(expected?.old)];
+      const result = ({ actual, expected }, term = `${resultTerm(actual)} of ${actual.name}`) => [term, actual.result, expected?.old];
       const [asked, answered] = [['User', user], ['Answer', answer, base?.answer]];
       found.set(span, [[asked], [answered]]);
       let fresh = [asked];
@@ -194,15 +194,18 @@ function valueText(value) {
   return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
 }
 
-/** One part of what went in or came out, with what differs in the baseline. */
+/** One part of what went in or came out, with what differs in the baseline: its text, or what is stored of a result. */
 function comparedPart([, value, old]) {
   const text = valueText(value);
-  if (old === undefined || old === null) return make('dd', folded([text], text.length));
-  if (areSame(old, text)) return make('dd', folded([text], text.length), quiet('as in the baseline'));
-  const pieces = diffTexts(old, text);
+  const { start = null, left } = isObject(old) ? old : { start: old };
+  // As the start is written.
+  const now = isObject(old) ? resultText({ result: value }) : text;
+  const isSame = left ? now.startsWith(start) : areSame(start, now);
+  if (start === null || isSame) return make('dd', folded([text], text.length), isSame && quiet(left > 0 && `the first ${count(start.length)} characters are `, 'as in the baseline', notStored(left)));
+  const [before, after] = diffStart(start, left, now);
   return [
-    make('dd', comparedText(pieces, '+')),
+    make('dd', comparedText(after, '+')),
     make('dt', 'Baseline'),
-    make('dd', comparedText(pieces, '-')),
+    make('dd', comparedText(before, '-'), notStored(left)),
   ];
 }

@@ -47,7 +47,7 @@ function callView({ name, outcome, texts }) {
 
 function payloadView(text, owner) {
   const pretty = indented(text.content);
-  const shown = make('pre', { tabindex: 0, role: 'group', 'aria-label': `${text.name} of ${owner}` });
+  const shown = make('pre', { tabindex: 0, role: 'group', label: `${text.name} of ${owner}` });
   const fill = (isPretty) => {
     shown.textContent = escapeInvisible(isPretty ? pretty : text.content);
   };

@@ -49,9 +49,9 @@ function oldResult({ expected, actual }) {
   const now = actual && startOf(actual);
   const isSame = now && !now.failed === !failed && (left ? now.start?.length === start.length + left && now.start.startsWith(start) : areSame(start, now.start));
   if ((start === undefined && !failed) || isSame) return null;
-  const pieces = now?.start && !left ? diffTexts(start, now.start) : [];
+  const [pieces] = now?.start ? diffStart(start, left, now.start) : [[]];
   const isPart = pieces.some(([kind]) => kind === '=');
-  return make('div.result.old', 'Baseline ', failed ? make('b', '! The tool failed ') : '', start !== undefined && ['\u2192 ', make('code', isPart ? markedText(pieces, '-') : startText(expected.old))]);
+  return make('div.result.old', 'Baseline ', failed ? make('b', '! The tool failed ') : '', start !== undefined && ['\u2192 ', make('code', isPart ? markedText(pieces, '-') : start, notStored(left))]);
 }
 
 /** Whether two texts are the same, or the same JSON. */
@@ -66,9 +66,8 @@ function areSame(...texts) {
   return one === other;
 }
 
-/** The start of a result in the baseline, and how much is left out. */
-function startText({ start, left } = {}) {
-  return left ? `${start}\u2026 (${countOf(left, 'more character')})` : start;
+function notStored(left) {
+  return left ? `\u2026 (${countOf(left, 'more character')} not stored)` : '';
 }
 
 function turnView(turn, index, { reference, scores, isFailed, findings }) {
@@ -77,7 +76,7 @@ function turnView(turn, index, { reference, scores, isFailed, findings }) {
   const tokens = turn.tokens;
   return make(
     'section.card.turn',
-    { class: turn.missing ? 'missing' : '', 'aria-label': `Turn ${index + 1}` },
+    { class: turn.missing ? 'missing' : '', label: `Turn ${index + 1}` },
     make(
       'header',
       make('h2', `Turn ${index + 1}`),
@@ -130,7 +129,8 @@ function callsStep(turn, base, reference, isFailed, findings) {
   const last = compareCalls(before ?? actual, actual);
   const hidden = hiddenNote(Math.max(first.hidden, last.hidden));
   if (expected && before && [actual, expected, before].some(({ length }) => length)) return step('Tool calls', bothReferences(wanted, callsByPlace(last.rows), isFailed), hidden);
-  const look = { isCompared: expected ?? before, isBaseline: !expected, isFailed: isFailed && expected };
+  const isDecisive = expected || turn.missing;
+  const look = { isCompared: expected ?? before, isBaseline: !isDecisive, isFailed: isFailed && isDecisive };
   const shown = expected ? wanted : callsByPlace(last.rows);
   const rows = shown.map(({ gone, row }, at) => {
     // What fails a check is shown beside each reference.

@@ -28,9 +28,9 @@ function changesText() {
   if (!DATA.classes) return DATA.case_line;
   return [
     `Cases against ${baselineName()}: `,
-    DATA.classes.map(([state, amount, words, notes, isMissing], index) => [
+    DATA.classes.map(([state, amount, words, notes], index) => [
       index ? ', ' : '',
-      make('a', { href: isMissing ? REMOVED_CASES : writeHash('/', { f: CLASSES[state][0] }) }, make(STATES.indexOf(state) < 4 && state in CLASSES ? 'b' : 'span', `${count(amount)} ${words}`)),
+      make('a', { href: state in CLASSES ? writeHash('/', { f: CLASSES[state][0] }) : REMOVED_CASES }, make(STATES.indexOf(state) < 4 && state in CLASSES ? 'b' : 'span', `${count(amount)} ${words}`)),
       notes,
     ]),
   ];
@@ -134,9 +134,9 @@ function tilesView() {
       make('dd.legend', ...legendOf(totals), missing > 0 && make('span', make('i.errored'), `${count(missing)} no longer evaluated`), advisory ? make('span', `${count(advisory)} advisory`) : null),
     ),
     tile('ms', 'Latency of a case, p50', (each) => each.latency_ms?.p50, latency),
-    tile('ms', 'Latency of a case, p95', (each) => each.latency_ms?.p95, { ...latency, noise: DATA.noise[1] }, large('latency_ms', 'slow', 'slower')),
-    tile('tokens', 'Input + output tokens', (each) => each.tokens && each.tokens.input + each.tokens.output, { format: count, least: 1 }, large('tokens', 'costly', 'longer')),
-    tile('usd', run.priced_cases ? prose('Agent cost (from `prices`)') : 'Agent cost', (each) => each.cost_usd, { format: dollars, least: 0.00005 }, [large('cost_usd', 'dearer', 'dearer'), metrics.models_before?.length > 0 && make('div', DATA.models)]),
+    tile('ms', 'Latency of a case, p95', (each) => each.latency_ms?.p95, { ...latency, noise: DATA.noise[1] }, large('latency_ms', 'large_ms', 'slower')),
+    tile('tokens', 'Input + output tokens', (each) => each.tokens && each.tokens.input + each.tokens.output, { format: count, least: 1 }, large('tokens', 'large_tokens', 'longer')),
+    tile('usd', run.priced_cases ? prose('Agent cost (from `prices`)') : 'Agent cost', (each) => each.cost_usd, { format: dollars, least: 0.00005 }, [large('cost_usd', 'large_usd', 'dearer'), metrics.models_before?.length > 0 && make('div', DATA.models)]),
   );
 }
 

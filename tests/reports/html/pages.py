@@ -35,7 +35,7 @@ from agentci.model.result import (
 )
 from agentci.model.trace import ModelStep, RunSpan, TokenTotals
 from agentci.model.values import replace
-from agentci.reports.contents import StoredContents
+from agentci.reports.contents import StoredContents, limit_contents
 from agentci.reports.html.page import HtmlReport
 from agentci.reports.run_content import encode_content
 from tests.helpers.reports import (
@@ -344,6 +344,29 @@ def changed_days_report(*evaluators: str) -> Report:
     )
 
 
+def passing_report(*runs: tuple[RunContent, RunContent]) -> Report:
+    """Cases ``c0``, ``c1``, ... that pass as in the baseline, each with its run now and there."""
+    chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
+    for number, each in enumerate(runs):
+        now, old = (chunks.append(encode_content(run)) for run in each)
+        result = make_result("passed", 1.0, case=f"c{number}")
+        result = replace(result, id=f"{number:016x}", case=replace(result.case, content=now))
+        results.append(result)
+        before[result.id] = BaselineCheck(status="passed", score=1.0, content=old)
+    report = replace(
+        compared(make_report(results), make_trend(newly_failing=(), outcome="pass")),
+        contents=StoredContents(chunks=chunks, redact=lambda content: content),
+        baseline=before,
+    )
+    return limit_contents(report, "full")
+
+
+def changed_facts_report(*days: int) -> Report:
+    """Cases that pass, each with another number of days in its answer than 30 in the baseline."""
+    runs = [make_run(f"Within {each} days of delivery.", "Rome") for each in (30, *days)]
+    return passing_report(*((run, runs[0]) for run in runs[1:]))
+
+
 def removed_step_report() -> Report:
     """A case of which only the baseline has the first model call, in which a tool ran."""
     before = make_run("There is no flight to Rome.", "Rome")
@@ -503,6 +526,44 @@ def failing_tool_report(result: Any = None) -> Report:
         replace(before, turns=(replace(old, calls=(call,)),), spans=tuple(kept)),
         make_trend(),
     )
+
+
+def missing_turn_report() -> Report:
+    """A case whose first turn is as in the baseline, and passes; the run lacks the second one."""
+    now = make_run("There is no flight to Rome.", "Rome")
+    first, second = now.turns
+    answered = replace(second, missing=False, answer="Welcome.", calls=first.calls)
+    misses = ["turn 1: the answer differs (0.96)"]
+    result = make_result("failed", 0.96, case="by_air", misses=misses)
+    if result.judgement:
+        result = replace(result, judgement=replace(result.judgement, turn_scores=(0.96, 0.0)))
+    before = replace(now, turns=(first, answered))
+    return limit_contents(_compare_runs("by_air", result, now, before, make_trend()), "full")
+
+
+def long_result_report(before: dict[str, Any], now: dict[str, Any]) -> Report:
+    """A case with another answer after a tool result; of a long one only the start is stored."""
+    run = make_run("There is no flight to Rome today.", "Rome")
+    first, second = run.turns
+    tool = RunSpan(id="t", name="execute_tool", kind="tool", start_ms=800, ms=40, parent="a")
+    runs = [
+        replace(
+            run,
+            turns=(
+                replace(
+                    first,
+                    answer=answer,
+                    calls=(replace(first.calls[0], span="t", result={"flights": [], **result}),),
+                ),
+                second,
+            ),
+            spans=(*run.spans, tool),
+        )
+        for answer, result in (("Sorry, no.", now), ("No flight.", before))
+    ]
+    result = make_result("failed", 0.0, case="by_air")
+    report = _compare_runs("by_air", result, runs[0], runs[1], make_trend())
+    return limit_contents(report, "full")
 
 
 FILLER = "It is on its way with the carrier that you chose. " * 12

@@ -20,6 +20,7 @@ from tests.helpers.reports import make_report, make_result, mixed_report, shard_
 from tests.reports.html.pages import (
     HOSTILE,
     blocks_of,
+    changed_days_report,
     compared,
     conversation_report,
     data_of,
@@ -30,6 +31,7 @@ from tests.reports.html.pages import (
     make_change,
     make_trend,
     page_of,
+    retried_call_report,
     transcript_report,
     tree_of,
 )
@@ -47,6 +49,15 @@ def test_page_matches_snapshot(golden: Golden) -> None:
     own = re.compile(r"(<style>).*(</style>)|(<script type=\"module\">).*(</script>)", re.DOTALL)
     body = own.sub(r"\1\2\3\4", re.sub(r"sha256-[^']+", "sha256-...", page))
     golden("report.html", body.replace("><", ">\n<"))
+
+
+def test_cause_of_one_case_is_named_by_what_happened_unless_it_is_a_call() -> None:
+    names = [
+        list(data_of(report).get("cause_names", {}).values())
+        for report in (changed_days_report("tone"), retried_call_report())
+    ]
+    assert names[0] == ["tone: 30 days \N{RIGHTWARDS ARROW} 14 days"]
+    assert names[1] == []
 
 
 class TestWithoutScript:
@@ -385,7 +396,7 @@ class TestLargeReport:
         assert len(data_of(replace(report, problems=()))["evaluators"]) == 1
 
     def test_page_code_is_small(self) -> None:
-        assert len(page_of(make_report([]))) < 117_000
+        assert len(page_of(make_report([]))) < 118_500
 
     def test_result_of_the_baseline_is_not_in_a_page_without_content(self) -> None:
         report = failing_tool_report("secret")

@@ -38,6 +38,7 @@ from tests.reports.html.pages import (
     HOSTILE,
     calls_of,
     changed_days_report,
+    changed_facts_report,
     compared,
     conversation_report,
     failing_tool_report,
@@ -46,15 +47,18 @@ from tests.reports.html.pages import (
     hostile_report,
     long_conversation_report,
     long_report,
+    long_result_report,
     lost_report,
     make_change,
     make_run,
     make_trend,
+    missing_turn_report,
     not_captured_report,
     other_model_report,
     other_result_report,
     other_tool_report,
     page_of,
+    passing_report,
     recorded_report,
     removed_report,
     removed_step_report,
@@ -172,7 +176,7 @@ class TestOverview:
         assert " ".join(rate.split()).split(" from ")[1].startswith("83% 9 passed")
         assert latency.endswith("3\u00d7 or more in 1 case")
         page.run("document.querySelector('.tile a').click()")
-        page.wait("location.hash === '#/compare?f=slow&sort=slower'")
+        page.wait("location.hash === '#/compare?f=large_ms&sort=slower'")
         assert page.texts(".beside header b:first-child") == ["to_rome"]
         rescored = compared(conversation_report(), make_trend(), rescored=2)
         page = show(rescored)
@@ -391,6 +395,32 @@ class TestOverview:
         page.wait("document.querySelector('.beside') !== null")
         assert "Worse 2" in page.texts(".chip")
         assert page.texts(".beside .pill") == ["pay newly fails", "2 cases"]
+
+    def test_cases_that_are_much_slower_or_dearer_are_worse(self, show: Show) -> None:
+        run = make_run("There is no flight to Rome today.", "Rome", latency_ms=3000.0)
+        more = [
+            replace(run, latency_ms=17_000.0),
+            replace(run, cost_usd=0.0122, tokens=TokenTotals(input=9000, output=30)),
+            replace(run, latency_ms=4500.0),
+            run,
+        ]
+        page = show(passing_report(*((each, run) for each in more[::-1])))
+        assert _rows(page) == ["c2", "c3", "c0", "c1"]
+        assert page.texts("tr.row .pill") == ["6.1\u00d7 the cost", "5.7\u00d7 slower"]
+        [line] = page.texts(".rest a")
+        words = "Large increase c2 and 1 more 6.1\u00d7 the cost"
+        assert " ".join(line.split()) == words
+        assert page.texts(".tile a") == ["3\u00d7 or more in 1 case"] * 3
+        page.run("document.querySelector('.tile a').click()")
+        page.wait("document.querySelector('.beside') !== null")
+        assert page.texts(".beside header b:first-child") == ["c3"]
+        assert page.texts("[aria-pressed=true]") == ["Much slower 1"]
+        page.run("location.hash = '#/compare'")
+        page.wait("document.querySelectorAll('.beside').length === 2")
+        assert "Worse 2" in page.texts(".chip")
+        page.run("location.hash = '#/case/c3'")
+        page.wait(_shows("c3"))
+        assert page.texts(".casehead .pill") == ["Passed", "5.7\u00d7 slower"]
 
     def test_change_within_the_noise_has_no_colour(self, show: Show) -> None:
         """The comment and the page have the same limits."""
@@ -870,6 +900,23 @@ class TestOverview:
             f"evaluator_{n}" for n in (*range(1, evaluators, 2), *range(0, evaluators, 2))
         ]
 
+    def test_required_evaluator_with_a_failure_comes_before_advisory_ones(self, show: Show) -> None:
+        failed = [("a", 3), ("b", 3), ("c", 2), ("d", 2), ("e", 2), ("required", 1)]
+        results = [
+            make_result(
+                "failed" if case < failures else "passed",
+                0.0 if case < failures else 1.0,
+                case=f"c{case}",
+                evaluator=name,
+                required=name == "required",
+            )
+            for name, failures in failed
+            for case in range(3)
+        ]
+        results = [replace(each, id=f"{n:016x}") for n, each in enumerate(results)]
+        page = show(make_report(results), width=390)
+        assert page.texts(".matrix thead button") == ["required", "a", "b", "c", "d"]
+
     def test_columns_in_which_nothing_changed_are_joined_until_opened(self, show: Show) -> None:
         """By mouse or keyboard; what is open is in the address, and has the focus."""
         results = [
@@ -972,7 +1019,7 @@ class TestOverview:
             " [each.querySelector('.dot').title, each.querySelector('.pill')?.innerText ?? ''])"
         )
         assert rows == [
-            ["Newly failing", ""],
+            ["Newly failing", "7.5\u00d7 slower"],
             ["Newly failing", ""],
             ["Newly errored", ""],
             ["Still failing", "Still failing"],
@@ -1117,6 +1164,21 @@ class TestOverview:
         page.run("document.querySelector('.change a.name').click()")
         page.wait("document.querySelector('.call .mark') !== null")
         assert "The tool failed" in page.texts(".call .mark")[0]
+
+    def test_error_of_a_tool_that_is_called_as_before_is_shown(self, show: Show) -> None:
+        answered = 'send: {"error": "timed out"}'
+        page = show(_failing_invoices("send"))
+        assert answered in page.texts(".first dd")
+        page = show(_failing_invoices("send"), "#/compare")
+        assert page.texts(".first-call") == [f"Tool error {answered}"]
+        assert page.texts(".members .line") == [answered]
+
+    def test_cause_of_one_case_is_headed_by_what_happened(self, show: Show) -> None:
+        page = show(changed_days_report("tone", "style"), "#/?group=cause")
+        assert [each.split("\n")[0] for each in page.texts("tr.group th")] == [
+            "tone: 30 days \u2192 14 days",
+            "style: 30 days \u2192 14 days",
+        ]
 
     def test_lower_score_that_passes_is_listed_and_filtered(self, show: Show) -> None:
         report = conversation_report(tone_before=1.0)
@@ -1620,7 +1682,7 @@ class TestCase:
         report = limit_contents(failing_tool_report("x" * 1000), "full")
         page = show(report, "#/case/by_air?with=base")
         [shown] = page.texts(".result.old")
-        assert shown.endswith(f"{'x' * 200}\u2026 (800 more characters)")
+        assert shown.endswith(f"{'x' * 200}\u2026 (800 more characters not stored)")
         assert page.texts(".call .mark")[1].startswith(
             "! The tool failed \u00b7 Called 2 times, 1 in the baseline"
         )
@@ -1681,6 +1743,26 @@ class TestCase:
         assert added == [3, 4, 5, 6]
         assert amounts[-1] == "400 ms up \u25b2 100 ms"
 
+    def test_stored_start_of_a_result_is_compared_in_the_same_format(self, show: Show) -> None:
+        def open_tool(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, list[str]]:
+            page = show(long_result_report(before, now), "#/case/by_air?with=base")
+            shown = _open_span(page, 2)
+            tool = "document.querySelector('.timeline details[open]')"
+            marks = page.run(f"[...{tool}.querySelectorAll('del, ins')].map((e) => e.textContent)")
+            return "\n".join(shown.values()), marks
+
+        note = " ".join(f"word {number}" for number in range(60))
+        same, marks = open_tool({"day": "Monday", "note": note}, {"day": "Monday", "note": note})
+        assert marks == []
+        assert "as in the baseline\u2026 (" in same
+        assert "more characters not stored)" in same
+        _, marks = open_tool({"day": "Monday", "note": note}, {"day": "Sunday", "note": note})
+        assert marks == ["Sunday", "Monday"]
+        _, marks = open_tool({"day": "Monday", "note": note}, {"day": "Wednesday", "note": note})
+        assert marks == ["Wednesday", "Monday"]
+        _, marks = open_tool({"day": "Monday"}, {"day": "Sunday"})
+        assert marks == ["Sunday", "Monday"]
+
     def test_step_shows_what_went_in_and_out_in_the_baseline(self, show: Show) -> None:
         page = show(failing_tool_report(), "#/case/by_air?with=base")
         page.run("document.querySelectorAll('.timeline details').forEach((e) => (e.open = true))")
@@ -1719,12 +1801,22 @@ class TestCase:
             "[...document.querySelectorAll('.casehead a:has(.pill)')]"
             ".map((each) => [each.innerText, each.hash])"
         )
-        assert links == [["Newly failing", "#/?f=new"], ["Answer changed", "#/?f=answer"]]
+        assert links == [
+            ["Newly failing", "#/?f=new"],
+            ["Answer changed", "#/?f=answer"],
+            ["7.5\u00d7 slower", "#/?f=large"],
+        ]
         page.run("location.hash = '#/compare'")
         page.wait("document.querySelector('a.pill') !== null")
         page.run("document.querySelector('a.pill').click()")
         page.wait("document.querySelector('.matrix') !== null")
         assert _rows(page) == ["to_rome", "to_rome_again"]
+
+    def test_changed_fact_is_beside_the_name_of_a_case(self, show: Show) -> None:
+        page = show(changed_facts_report(14), "#/case/c0")
+        assert page.texts(".casehead .pill") == ["Passed", "Changed fact"]
+        assert "30 days" in page.texts(".casehead .head del")[0]
+        assert "14 days" in page.texts(".casehead .head ins")[0]
 
     @pytest.mark.parametrize(
         ("reference", "width", "is_beside"),
@@ -1902,6 +1994,15 @@ class TestCase:
             ".map((each) => getComputedStyle(each, '::before').content)"
         )
         assert [sign[1] for sign in signs] == ["\u2715", "\u2022"]
+
+    def test_only_a_missing_turn_is_marked_if_the_others_are_as_before(self, show: Show) -> None:
+        page = show(missing_turn_report(), "#/case/by_air?with=base")
+        assert page.texts(".casehead .pill") == ["Newly failing"]
+        sign = "getComputedStyle(document.querySelector('.misses li'), '::before').content[1]"
+        assert page.run(sign) == "\u2022"
+        calls = page.run("[...document.querySelectorAll('.missing .call')].map((e) => e.className)")
+        assert calls == ["call missing bad"]
+        assert page.texts(".missing .call .mark") == ["Missing"]
 
     @pytest.mark.parametrize("width", [390, 844])
     def test_phone_shows_failed_checks_then_conversation(self, show: Show, width: int) -> None:
@@ -2207,7 +2308,7 @@ class TestOtherViews:
         chunks, results, before = Chunks(), list[CheckResult](), dict[str, BaselineCheck]()
         good = make_run("The fee is 4.99 EUR.", "Rome")
         dearer = make_run("The fee is 5.99 EUR.", "Rome")
-        slow = replace(dearer, latency_ms=9000)
+        slow = replace(dearer, latency_ms=3000)
         other = make_run("Sorry, no.", "Paris")
         long = {f"argument_{number}": "a city far away " * 9 for number in range(3)}
         call = replace(other.turns[0].calls[0], arguments={"to": "Paris", "seats": 2, **long})
@@ -2288,6 +2389,12 @@ class TestOtherViews:
         page.wait("document.querySelectorAll('.beside').length === 2")
         assert page.texts(".beside .pill") == ["Changed fact", "2 cases", "Lower score"]
 
+    def test_cases_of_a_group_beyond_its_lines_are_counted(self, show: Show) -> None:
+        page = show(changed_facts_report(*range(1, 14)), "#/compare")
+        assert page.texts(".beside .pill") == ["Changed fact", "13 cases"]
+        assert len(page.texts(".members a")) == 10
+        assert page.texts(".members li")[10:] == ["\u2026 and 2 more"]
+
     def test_card_shows_a_lost_turn_and_arguments_of_one_run_first(self, show: Show) -> None:
         good = make_run("There is no flight to Rome.", "Rome")
         first, second = good.turns
@@ -2352,6 +2459,7 @@ class TestOtherViews:
             "All cases": "7", "Worse": "3", "Better": "3", "Newly errored": "1",
             "Newly failing": "2", "Still failing": "1", "Fixed": "1", "Passed in both": "1",
             "Answer changed": "3", "Calls changed": "3", "Slower": "1", "New": "1",
+            "Large increase": "1",
         }  # fmt: skip
         assert page.texts(".chip[aria-pressed=true]") == ["Worse 3"]
         assert "25% and 50 ms" in page.run("document.querySelector('[data-filter=slow]').title")
@@ -2519,6 +2627,57 @@ class TestOtherViews:
         assert page.texts(".remarks summary") == ["1 case only in the baseline"]
         page.run("document.querySelector('.remarks summary').click()")
         assert page.texts(".remarks li") == ["by_bus removed, 1 check that passed"]
+
+    def test_advisory_evaluators_are_marked_wherever_they_are_named(self, show: Show) -> None:
+        report = conversation_report()
+        results = tuple(
+            replace(each, evaluator=replace(each.evaluator, required=False))
+            if each.evaluator.name == "response_quality"
+            else each
+            for each in report.results
+        )
+        [trend] = report.comparison.evaluators if report.comparison else ()
+        report = compared(replace(report, results=results), replace(trend, required=False))
+        page = show(report)
+        assert "response_quality advisory" in " ".join(page.texts(".change li")[0].split())
+        assert "response_quality advisory" in " ".join(page.texts(".rest a")[0].split())
+        page = show(report, "#/compare")
+        assert page.texts(".compared td .pill") == ["advisory"]
+        assert "response_quality advisory" in " ".join(page.texts(".scores li")[0].split())
+        assert page.texts(".folds summary")[0].endswith(": 1 regressed (advisory)")
+
+    def test_case_without_a_recorded_run_is_listed_found_and_explained(self, show: Show) -> None:
+        change = make_change("by_bus", 1, None, "unrecorded")
+        trend = make_trend(newly_failing=(), no_longer_evaluated=(change,))
+        hint = "no recorded run matches eval case `by_bus`; record the case"
+        report = compared(conversation_report(), trend, unrecorded_cases=("by_bus",))
+        page = show(replace(report, problems=(Problem(message=hint, severity="warning"),)))
+        assert page.texts(".rest a")[1].split("\n")[:2] == ["Without a recorded run", "by_bus"]
+        assert page.run(
+            "[...document.querySelectorAll('.rest .pill')].every((each) =>"
+            " each.getBoundingClientRect().right < each.nextSibling.getBoundingClientRect().left)"
+        )
+        page.run(
+            "[...document.querySelectorAll('.verdict .why a')]"
+            ".find((each) => each.textContent === '1 without a recorded run').click()"
+        )
+        page.wait("location.hash === '#/?f=unrecorded'")
+        assert _rows(page) == ["by_bus"]
+        assert page.texts(".joined") == []
+        page.run("location.hash = '#/?q=by_bus'")
+        page.wait("location.hash === '#/?q=by_bus'")
+        assert _rows(page) == ["by_bus"]
+        page.run("location.hash = '#/compare'")
+        page.wait("document.querySelector('.beside') !== null")
+        assert "only the baseline has a run" in " ".join(page.texts(".beside header"))
+        page.run("location.hash = '#/'")
+        page.wait("document.querySelector('.matrix') !== null")
+        page.run("location.hash = '#/case/by_bus'")
+        page.wait(_shows("by_bus"))
+        assert page.texts(".message") == [f"warning\n{hint.replace('`', '')}"]
+        assert [" ".join(each.split()) for each in page.texts(".crumb .btn")] == [
+            "Copy link", "\u2039 Previous", "Next \u203a"
+        ]  # fmt: skip
 
     def test_messages_list_problems_and_policy(self, show: Show) -> None:
         change = PolicyChange(
