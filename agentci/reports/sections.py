@@ -251,21 +251,33 @@ def make_reasons_section(report: Report) -> Section:
 def make_short_reasons_sections(report: Report, most: int, *, joined: bool) -> Iterator[Section]:
     """Yield the other reasons for the verdict, then, folded, those beyond ``most``.
 
-    All regressions are one, without how they were tested.
+    All regressions are one, without how they were tested: the largest drops first, each with what
+    else its evaluator fails.
 
     Args:
         joined: whether they are one line, without the names of what errored, which is shown apart.
     """
-    regressed, others = list[str](), list[str]()
+    scores, others = dict[str, str](), list[str]()
     for each in list_further_reasons(report):
         if (found := _REGRESSION.match(each)) is not None:
-            # At the start of a line, a number with a point would be that of a list.
-            scores = markdown_prose(f"from{found[2]}").removeprefix("from")
-            regressed.append(f"{markdown_code(found[1])}{scores}")
+            scores[found[1]] = found[2]
         else:
-            others.append(markdown_prose(_ERRORED.sub(r"\1", each) if joined else each))
-    if regressed:
-        others.insert(0, f"Regressed: {', '.join(truncate.truncate_list(regressed, MAX_UNFOLDED))}")
+            others.append(each)
+    names = sorted(scores, key=lambda name: _measure_drop(scores[name]))
+    parts = []
+    for name in names[:MAX_UNFOLDED]:
+        # At the start of a line, a number with a point would be that of a list.
+        shown = markdown_prose(f"from{scores[name]}").removeprefix("from")
+        own = [each for each in others if each.startswith(f"{name}: ")]
+        others = [each for each in others if each not in own]
+        whys = (_RATE.sub(r", \1", each.removeprefix(f"{name}: ")) for each in own)
+        note = f" ({markdown_prose('; '.join(whys))})" if own else ""
+        parts.append(f"{markdown_code(name)}{shown}{note}")
+    if left := len(names) - len(parts):
+        parts.append(truncate.format_omitted(left))
+    others = [markdown_prose(_ERRORED.sub(r"\1", each) if joined else each) for each in others]
+    if parts:
+        others.insert(0, f"Regressed: {', '.join(parts)}")
     first, more = others[:most], others[most:]
     yield _make_reasons(["; ".join(first)] if joined and first else first)
     folded = fold_section(_make_reasons(more), format_count(len(more), "more reason"))
@@ -282,9 +294,16 @@ def _make_reasons(reasons: Sequence[str]) -> Section:
     )
 
 
+def _measure_drop(scores: str) -> float:
+    """Return the change of `` 0.98 → 0.83``, which is negative for a drop."""
+    found = [float(each) for each in re.findall(r"[0-9]+(?:\.[0-9]+)?", scores)]
+    return found[-1] - found[0] if found else 0.0
+
+
 _REGRESSION: Final = re.compile(
     r"(.+) regressed: mean score( [^()]*?)(?: in both runs, tested [^()]*)? \(.*\)\Z"
 )
+_RATE: Final = re.compile(r" \((pass rate [^()]*)\)\Z")
 _ERRORED: Final = re.compile(r"( errored) \(.*\)\Z")
 CROSS: Final = "\N{CROSS MARK}"
 

@@ -386,13 +386,36 @@ def test_regressions_are_one_short_reason() -> None:
     whys = (f"case:calls regressed: {means} {test}", "b: c is missing", "d is, too")
     reasons = ("9 checks errored", *whys, *(f"e{n} regressed: mean score 1 → 0.5 ()" for n in "12"))
     report = replace(report, decision=replace(report.decision, reasons=reasons))
-    regressed = "Regressed: `case:calls` 0.98 → 0.83, `e1` 1 → 0.5, `e2` 1 → 0.5"
+    regressed = "Regressed: `e1` 1 → 0.5, `e2` 1 → 0.5, `case:calls` 0.98 → 0.83"
     lines = [regressed, "b: c is missing", "d is, too"]
     assert _list_short(report, joined=False) == [f"- {each}\n" for each in lines]
     assert _list_short(report, joined=True) == [f"- {'; '.join(lines)}\n"]
     text = _render(report)
     assert "p = 0.039" not in _unfold(text)
     assert re.search(r"^<summary>\d more errors</summary>$", text, re.MULTILINE)
+
+
+def test_regressions_are_named_once_and_the_largest_drop_first() -> None:
+    report = make_report([make_result("failed", 0.1)])
+    scores = {
+        "words": "0.996 → 0.91",
+        "calls": "0.9 → 0.8",
+        "asks": "1 → 0.73",
+        "window": "1 → 0.6",
+    }
+    reasons = (
+        "4 checks failed",
+        *(f"{name} regressed: mean score {each} (9 cases)" for name, each in scores.items()),
+        "asks: 9 of 33 checks failed (pass rate 73%, required 100%)",
+        "words: 8 of 99 checks failed (pass rate 92%, required 99%)",
+    )
+    report = replace(report, decision=replace(report.decision, reasons=reasons))
+    shown = (
+        "`window` 1 → 0.6, `asks` 1 → 0.73 (9 of 33 checks failed, pass rate 73%, required 100%), "
+        "`calls` 0.9 → 0.8, … and 1 more"
+    )
+    rest = "words: 8 of 99 checks failed (pass rate 92%, required 99%)"
+    assert _list_short(report, joined=True) == [f"- Regressed: {shown}; {rest}\n"]
 
 
 def _list_short(report: Report, *, joined: bool) -> list[str]:
