@@ -122,7 +122,13 @@ class Cause(Struct, frozen=True, kw_only=True):
         if not self.others:
             return ""
         count = len(self.others) + self.more
-        names = [write(id_) + _add_note(note, write_note) for id_, note in self.others]
+        groups: dict[str, list[str]] = {}
+        for id_, note in self.others:
+            groups.setdefault(_add_note(note, write_note), []).append(write(id_))
+        names = []
+        for note, own in groups.items():
+            last = f" (the last {len(own):,}: " if len(own) > 1 else " ("
+            names.append(", ".join(own) + note.replace(" (", last, 1))
         if self.more:
             rest = truncate.format_omitted(self.more)
             names.append(rest + _add_note(self.more_note, write_note))
