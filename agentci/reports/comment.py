@@ -300,7 +300,7 @@ class _EvaluatorTables:
         advisory = "" if result.evaluator.required else baseline_text.ADVISORY
         cells = [
             f"{sections.choose_icon(checks, self._report, compared)} {name}{advisory}",
-            _format_passed(
+            groups_and_totals.format_passed(
                 totals.passed, totals.passed + totals.failed, [] if is_short else others
             ),
             baseline_text.format_score_change(score, shown)
@@ -359,12 +359,6 @@ def _render_removed(
         markdown_prose(baseline_text.format_groups(*removed)),
     ]
     return markdown_row(cells)
-
-
-def _format_passed(passed: int, evaluated: int, others: Sequence[str]) -> str:
-    if not evaluated:
-        return f"none evaluated: {', '.join(others)}" if others else "none evaluated"
-    return f"{passed:,} of {evaluated:,}" + (f" ({', '.join(others)})" if others else "")
 
 
 def _comparison_section(comparison: Comparison, reasons: Sequence[str]) -> sections.Section:

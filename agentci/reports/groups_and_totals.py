@@ -362,6 +362,13 @@ def list_first_names(names: Sequence[str], write: Callable[[str], str]) -> str:
     return ", ".join(shown)
 
 
+def format_passed(passed: int, evaluated: int, others: Sequence[str]) -> str:
+    """Format ``9 of 11 (1 error)``: what passed of the checks that passed or failed, and others."""
+    if not evaluated:
+        return f"none evaluated: {', '.join(others)}" if others else "none evaluated"
+    return f"{passed:,} of {evaluated:,}" + (f" ({', '.join(others)})" if others else "")
+
+
 def list_cases(results: Sequence[CheckResult]) -> tuple[CaseSummary, ...]:
     """Return each case of ``results`` once, in the order of their first result."""
     return tuple({case_key(result.case): result.case for result in results}.values())

@@ -19,7 +19,7 @@ from agentci._util.text.escape import (
     markdown_prose,
     markdown_row,
 )
-from agentci._util.text.format import format_number
+from agentci._util.text.format import format_count, format_number
 from agentci.gate.comparison import find_lost_status, find_means
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.result import CheckResult, Report
@@ -306,9 +306,9 @@ def _evaluators(report: Report) -> sections.Section:
         groups_and_totals.group_by_evaluator(report.results),
         groups_and_totals.has_several_configs(report.results),
     )
-    columns = ["Evaluator", "Checks", "Passed", "Failed", "Errored", "Skipped"]
-    columns += ["Pass rate (95% interval)", "Mean score (95% interval)", "Threshold"]
-    ruler = ["---", *["--:"] * 7, "---"]
+    columns = ["Evaluator", "Passed", "Pass rate (95% interval)", "Mean score (95% interval)"]
+    columns.append("Threshold")
+    ruler = ["---", *["--:"] * 3, "---"]
     if several:
         columns, ruler = ["Config", *columns], ["---", *ruler]
     return sections.Section(
@@ -325,7 +325,10 @@ def _evaluators(report: Report) -> sections.Section:
 
 def _render_row(checks: groups_and_totals.EvaluatorChecks, report: Report, *, several: bool) -> str:
     totals, result, stats = checks.totals, checks.representative, checks.stats
-    counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
+    others = [
+        *([format_count(totals.errored, "error")] if totals.errored else []),
+        *([f"{totals.skipped:,} skipped"] if totals.skipped else []),
+    ]
     compared = find_compared(report.comparison, result.config, result.evaluator.name)
     name = (
         f"{markdown_code(result.evaluator.name)}"
@@ -333,7 +336,7 @@ def _render_row(checks: groups_and_totals.EvaluatorChecks, report: Report, *, se
     )
     cells = [
         f"{sections.choose_icon(checks, report, compared)} {name}",
-        *(f"{each:,}" for each in counts),
+        groups_and_totals.format_passed(totals.passed, totals.passed + totals.failed, others),
         format_pass_rate(stats),
         format_mean_score(groups_and_totals.choose_mean(totals), stats)
         or groups_and_totals.name_no_score(totals),

@@ -278,7 +278,7 @@ def test_numbers_of_an_evaluator_are_the_same_in_all_reports() -> None:
     assert column["baseline"]["means"] == "1 → 0.7"
     zeros = "errored checks that passed in the baseline count as 0"
     assert "mean score 0.7 without the errors" in summary
-    assert "| 5 | 2 | 1 | 1 | 1 | 67% | 0.7 |" in summary
+    assert "| 2 of 3 (1 error, 1 skipped) | 67% | 0.7 |" in summary
     terminal = render_console(report, quiet=False, verbose=False, colour=False)
     assert re.search(r"response_quality +5 +2 +1 +1 +1 +0\.7 ", terminal)
     verbose = render_console(report, quiet=False, verbose=True, colour=False)
