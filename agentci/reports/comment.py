@@ -231,11 +231,17 @@ class _EvaluatorTables:
             total=len(shown),
             share=0.1,
         )
-        more = len(self.regressed) - len(shown)
-        other = "more " if shown else ""
-        title = f"Evaluators, of which {more:,} {other}regressed" if more else "Evaluators"
+        more = self.regressed[most:]
+        required = sum(self._by_name[_key(each)].required for each in more)
+        numbers = [
+            f"{number:,} {'more ' * bool(shown)}{kind}regressed"
+            for number, kind in ((required, ""), (len(more) - required, "advisory "))
+            if number
+        ]
+        regressed = ", ".join(numbers)
+        title = f"Evaluators, of which {regressed}" if more else "Evaluators"
         count = format_count(len(self._found) + len(self._group_removed()), "evaluator")
-        brief = f"{count} ({more:,} {other}regressed)" if more else count
+        brief = f"{count} ({regressed})" if more else count
         yield sections.fold_section(self._make_whole(), title, brief)
 
     def _make_whole(self) -> sections.Section:

@@ -347,10 +347,12 @@ def _list_difference(
 def _list_check(check: FailedCheck, *, colour: bool, with_calls: bool) -> Iterator[str]:
     result = check.result
     was = f", was {check.before}" if check.before else ""
+    advisory = "" if result.evaluator.required else baseline_text.ADVISORY
     if check.note:
         was = f", {check.before} → {check.after}; {check.note}"
     yield _line(
-        f"{result.evaluator.name}: {format_outcome(result)}{was} ({result.evaluator.place})"
+        f"{result.evaluator.name}{advisory}: {format_outcome(result)}{was} "
+        f"({result.evaluator.place})"
     )
     calls = () if result.judgement is None else format_diff(result.judgement.details)
     findings = [each for each in check.findings if with_calls or each not in calls]

@@ -748,10 +748,10 @@ def _describe_baseline(
 
 
 def _count_outcomes(comparison: Comparison) -> str:
-    """Format ``5 regressed · 2 unchanged``."""
+    """Format ``5 regressed · 1 regressed (advisory) · 2 unchanged``."""
     labels = Counter(
         baseline_text.label_shown(each)
-        + (" (advisory)" if each.outcome == "fail" and not each.required else "")
+        + baseline_text.ADVISORY * (each.outcome == "fail" and not each.required)
         for each in comparison.evaluators
     )
     return " · ".join(f"{count:,} {label}" for label, count in labels.most_common())

@@ -196,6 +196,11 @@ class TestIndex:
         changed = [each["id"] for each in cases if each.get("calls_changed")]
         assert changed == ["to_rome", "to_rome_again", "on_foot"]
 
+    def test_advisory_evaluators_that_regressed_are_counted_apart(self) -> None:
+        trends = [make_trend(evaluator=f"e{n}", required=n > 0) for n in range(3)]
+        found = data_of(compared(mixed_report(), *trends))["baseline"]["outcomes"]
+        assert found == "2 regressed \N{MIDDLE DOT} 1 regressed (advisory)"
+
     def test_calls_of_a_run_without_content_are_not_compared(self) -> None:
         report = conversation_report()
         results = tuple(
