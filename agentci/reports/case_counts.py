@@ -35,7 +35,7 @@ class CaseCount(Struct, frozen=True):
     Attributes:
         count: of its cases.
         missing: of these, ids of those that this run has no checks of.
-        notes: about cases that passed in both runs.
+        notes: about cases that passed in both runs, and new failures that do not decide the class.
     """
 
     state: CaseState
@@ -58,15 +58,18 @@ def _count_cases(key: IdentityKey[Report]) -> tuple[CaseCount, ...]:
     counts = Counter(each.state for each in outcomes)
     for state, cases in missing.items():
         counts[state] += len(cases)
-    passed = [each for each in outcomes if each.state == "same"]
+    by_state: dict[CaseState, list[CaseOutcome]] = {state: [] for state in CASE_CLASSES}
+    for each in outcomes:
+        if each.state is not None:
+            by_state[each.state].append(each)
     return tuple(
         CaseCount(
             state,
             counts[state],
             missing.get(state, ()),
-            tuple(filter(_has_cases, _list_notes(report, passed))) if state == "same" else (),
+            tuple(filter(_has_cases, _list_notes(report, state, found))),
         )
-        for state in CASE_CLASSES
+        for state, found in by_state.items()
         if counts[state]
     )
 
@@ -121,7 +124,12 @@ def has_uncounted_errors(report: Report) -> bool:
     )
 
 
-def _list_notes(report: Report, passed: Sequence[CaseOutcome]) -> Iterator[CaseNote]:
+def _list_notes(
+    report: Report, state: CaseState, cases: Sequence[CaseOutcome]
+) -> Iterator[CaseNote]:
+    advisory = sum(each.is_advisory_failure for each in cases)
+    yield CaseNote(advisory, "with a newly failing advisory check")
+    passed = cases if state == "same" else ()
     for kind, words in TOOL_CHANGES.items():
         tools = [found for each in passed if (found := each.list_tools(kind))]
         yield CaseNote(len(tools), words, tuple(dict.fromkeys(sum(tools, ()))))

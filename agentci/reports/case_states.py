@@ -83,6 +83,26 @@ def make_novelty_test(report: Report) -> Callable[[CheckResult], bool]:
     return is_new
 
 
+def _find_advisory_failures(
+    results: Sequence[CheckResult], is_new: Callable[[CheckResult], bool]
+) -> frozenset[str]:
+    """Find the ids of the advisory checks of a case that newly fail, but do not decide its class.
+
+    They do in a case without a required check.
+
+    Args:
+        results: all results of the case.
+        is_new: as of ``make_novelty_test``.
+    """
+    if not any(each.evaluator.required for each in results):
+        return frozenset()
+    return frozenset(
+        each.id
+        for each in results
+        if each.status == "failed" and not each.evaluator.required and is_new(each)
+    )
+
+
 def find_case_state(report: Report, results: Sequence[CheckResult]) -> CaseState | None:
     """Return the class of a case of this run, the worst that fits; None without a baseline.
 
@@ -91,10 +111,12 @@ def find_case_state(report: Report, results: Sequence[CheckResult]) -> CaseState
     """
     if not report.baseline:
         return None
+    is_new, lost = make_novelty_test(report), _find_lost(IdentityKey(report))
+    ignored = _find_advisory_failures(results, is_new)
+    results = [each for each in results if each.id not in ignored]
     known = ((each, report.baseline.get(each.id)) for each in results)
     pairs = [(each.status, None if before is None else before.status) for each, before in known]
     now, earlier = ({status for status in side if status} for side in zip(*pairs, strict=True))
-    is_new, lost = make_novelty_test(report), _find_lost(IdentityKey(report))
     holds: dict[CaseState, bool] = {
         "unrecorded": is_unrecorded(results),
         "new_failure": any(each.status == "failed" and is_new(each) for each in results),

@@ -18,7 +18,7 @@ from agentci.reports.changed_checks import LOST_TITLE, LostChecks, format_lost, 
 from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.comparison import ADVISORY
 from agentci.reports.differences import RunDifference
-from agentci.reports.failures import NEW_TITLE, Cause, FailedCheck, list_causes
+from agentci.reports.failures import Cause, FailedCheck, list_causes
 from agentci.reports.groups_and_totals import has_several_configs, list_first_names
 from agentci.reports.outcomes import CaseOutcome
 from agentci.reports.sections import (
@@ -94,8 +94,7 @@ def make_cause_sections(
     def render_line(group: Sequence[CaseOutcome]) -> str:
         return _render_line(causes.describe(group), len(group), report_url)
 
-    count = format_count(sum(map(len, causes.new)), "case")
-    title = f"### {NEW_TITLE if report.baseline else 'Failures'}: {count}\n\n"
+    title = f"### {causes.title}\n\n"
     first, more = causes.new[: layout.causes], causes.new[layout.causes :]
     shown = (render(each, is_short=number >= layout.whole) for number, each in enumerate(first))
     yield _make_cases(shown, len(first), title, share=0.25)

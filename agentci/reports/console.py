@@ -296,12 +296,12 @@ def _list_lower_scores(report: Report) -> Iterator[str]:
 
 def _list_failed(causes: Causes, *, colour: bool) -> Iterator[str]:
     """Yield the failed checks, one case per cause: new ones, then those that failed before."""
-    states = ("new failure, " if causes.report.baseline else "", "still failing, ")
+    new = "new failure, " if causes.report.baseline else ""
     groups = [
-        (group, state)
-        for found, state in zip((causes.new, causes.known), states, strict=True)
-        for group in found
+        (group, "new advisory failure, " if group[0].is_advisory_failure else new)
+        for group in causes.new
     ]
+    groups += [(group, "still failing, ") for group in causes.known]
     for group, state in groups[:MAX_CASES]:
         yield from _list_cause(causes.describe(group), state, colour=colour)
     if left := sum(len(group) for group, _ in groups[MAX_CASES:]):

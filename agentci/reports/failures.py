@@ -194,6 +194,20 @@ class Causes(Struct, frozen=True, kw_only=True):
     known: tuple[Sequence[CaseOutcome], ...]
     lost: tuple[LostChecks, ...]
 
+    @property
+    def title(self) -> str:
+        """The title of the new failures, with their number; those of advisory checks are apart."""
+        cases = [each for group in self.new for each in group]
+        if not self.report.baseline:
+            return f"Failures: {format_count(len(cases), 'case')}"
+        advisory = sum(each.is_advisory_failure for each in cases)
+        required = len(cases) - advisory
+        if not required:
+            return f"{NEW_TITLE} of advisory checks: {format_count(advisory, 'case')}"
+        fails = "fails" if advisory == 1 else "fail"
+        more = f"; {advisory:,} more newly {fails} only advisory checks" if advisory else ""
+        return f"{NEW_TITLE}: {format_count(required, 'case')}{more}"
+
     def describe(self, group: Sequence[CaseOutcome], max_names: int = MAX_NAMES) -> Cause:
         """Describe the first case of a cause.
 
@@ -286,7 +300,8 @@ def _describe_fact(
 def list_causes(report: Report) -> Causes:
     """Group failed cases by cause, and checks that are not evaluated any more by reason.
 
-    A case is new if any of its checks is newly failing.
+    A case is new if any of its checks is newly failing, unless it also fails as in the baseline,
+    and only advisory ones are newly failing.
     """
     return _list_causes(IdentityKey(report))
 
@@ -295,18 +310,16 @@ def list_causes(report: Report) -> Causes:
 @lru_cache(maxsize=1)
 def _list_causes(key: IdentityKey[Report]) -> Causes:
     report = key.value
-    is_new = make_novelty_test(report)
     new: list[CaseOutcome] = []
     known: list[CaseOutcome] = []
     for case in list_case_outcomes(report):
-        failed = [each for each in case.results if each.status == "failed"]
-        if failed:
-            (new if any(map(is_new, failed)) else known).append(case)
+        if any(each.status == "failed" for each in case.results):
+            (new if case.new and case.state != "still_failing" else known).append(case)
     groups = [tuple(_group_by_cause(cases)) for cases in (new, known)]
     return Causes(
         report=report,
         changes=find_changes(report),
-        is_new=is_new,
+        is_new=make_novelty_test(report),
         new=groups[0],
         known=groups[1],
         lost=tuple(list_lost_checks(report)),

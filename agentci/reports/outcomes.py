@@ -108,6 +108,11 @@ class CaseOutcome(Struct, frozen=True, kw_only=True, dict=True):
     is_known: bool = True
 
     @property
+    def is_advisory_failure(self) -> bool:
+        """Whether only advisory checks newly fail, which do not decide its state."""
+        return bool(self.new) and self.state not in (None, "new_failure")
+
+    @property
     def failing_tools(self) -> tuple[str, ...]:
         """Names of the tools that fail, or return what looks like it, unlike in the baseline."""
         return self.list_tools("error")

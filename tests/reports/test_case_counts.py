@@ -23,7 +23,8 @@ from agentci.reports.merge.read import read_report
 from tests.helpers.reports import CONFIG, make_report, make_result, text_of
 from tests.reports.html.pages import data_of
 
-# By class: the status of each check before and now, by evaluator; None for a run without it.
+# By class: the status of each check before and now, by evaluator, of which style is advisory; None
+# for a run without it.
 CASES: Mapping[str, Sequence[Mapping[str, tuple[Status | None, Status | None]]]] = {
     "new_failure": [
         {"tone": ("passed", "failed")},
@@ -31,6 +32,8 @@ CASES: Mapping[str, Sequence[Mapping[str, tuple[Status | None, Status | None]]]]
         {"tone": ("failed", "failed"), "price": ("passed", "failed")},
         {"tone": (None, "failed")},
         {"tone": ("errored", "failed")},
+        {"style": ("passed", "failed")},
+        {"tone": ("passed", "failed"), "style": ("passed", "failed")},
     ],
     "error": [{"tone": ("passed", "errored"), "price": ("failed", "failed")}],
     "unrecorded": [{"tone": ("passed", None)}, {"tone": (None, None)}],
@@ -38,19 +41,31 @@ CASES: Mapping[str, Sequence[Mapping[str, tuple[Status | None, Status | None]]]]
         {"tone": ("passed", "skipped"), "price": ("failed", "passed")},
         {"tone": ("passed", None), "price": ("passed", "passed")},
     ],
-    "still_failing": [{"tone": ("failed", "failed"), "price": ("errored", "errored")}],
+    "still_failing": [
+        {"tone": ("failed", "failed"), "price": ("errored", "errored")},
+        {"tone": ("failed", "failed"), "style": ("passed", "failed")},
+        {"tone": ("passed", "passed"), "style": ("failed", "failed")},
+    ],
     "still_errored": [{"tone": ("errored", "errored")}],
-    "fixed": [{"tone": ("failed", "passed")}, {"tone": ("errored", "passed")}],
+    "fixed": [
+        {"tone": ("failed", "passed")},
+        {"tone": ("errored", "passed"), "style": ("passed", "failed")},
+    ],
     "new_case": [{"tone": (None, "passed")}, {"tone": (None, "skipped")}],
     "newly_evaluated": [{"tone": ("skipped", "passed")}],
     "removed": [{"tone": ("passed", None)}, {"tone": ("failed", None)}],
     "not_evaluated": [{"tone": ("skipped", "skipped")}, {"tone": ("failed", "skipped")}],
-    "same": [{"tone": ("passed", "passed")}, {"tone": ("passed", "passed")}],
+    "same": [
+        {"tone": ("passed", "passed")},
+        {"tone": ("passed", "passed")},
+        {"tone": ("passed", "passed"), "style": ("passed", "failed")},
+    ],
 }
 
 
 def _check(case: str, evaluator: str, status: Status, score: float = 1.0) -> CheckResult:
-    result = make_result(status, score, case=case, evaluator=evaluator)
+    required = evaluator != "style"
+    result = make_result(status, score, case=case, evaluator=evaluator, required=required)
     case_summary = replace(result.case, eval_case_id=case)
     return replace(result, id=f"{crc32(f'{case} {evaluator}'.encode()):016x}", case=case_summary)
 
@@ -97,7 +112,10 @@ def test_all_reports_count_the_cases_alike() -> None:
     assert sum(map(int, re.findall(r"(?<=[ ,])\d+(?= )", re.sub(r"\(.*?\)", "", line)))) == sum(
         map(len, CASES.values())
     )
-    assert line.endswith("2 passed in both (1 with a lower score)")
+    advisory = "1 with a newly failing advisory check"
+    assert f"3 still failing ({advisory}), " in line
+    assert f"2 fixed ({advisory}), " in line
+    assert line.endswith(f"3 passed in both ({advisory}, 1 with a lower score)")
     comment, summary = (text_of(each, report) for each in (CommentReport(), SummaryReport()))
     for text in (comment, summary):
         assert line.lower().replace("base", "`base`") in text.replace("**", "").lower()
@@ -110,6 +128,22 @@ def test_all_reports_count_the_cases_alike() -> None:
         missing = 2 if state == "removed" else 0
         lower = states.count("lower_score") if state == "same" else 0
         assert states.count(state) + lower + missing == count, state
+
+
+def test_new_failures_of_advisory_checks_are_counted_apart() -> None:
+    """After those of required ones, and not beside what still fails."""
+    report = _report()
+    failures = len(CASES["new_failure"])
+    title = f"New failures: {failures} cases; 2 more newly fail only advisory checks"
+    for each in (CommentReport(), SummaryReport()):
+        assert f"### {title}\n" in text_of(each, report)
+    results = [each for each in report.results if each.case.id == "same_2"]
+    only = replace(report, results=tuple(results))
+    for each in (CommentReport(), SummaryReport()):
+        assert "### New failures of advisory checks: 1 case\n" in text_of(each, only)
+    terminal = render_console(only, quiet=False, verbose=False, colour=False)
+    assert "\n  same_2: new advisory failure, " in terminal
+    assert "\n    style (advisory): " in terminal
 
 
 def test_report_that_is_read_again_has_the_same_counts() -> None:
