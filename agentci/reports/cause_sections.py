@@ -21,6 +21,7 @@ from agentci.reports.differences import RunDifference
 from agentci.reports.failures import Cause, FailedCheck, list_causes
 from agentci.reports.groups_and_totals import has_several_configs, list_first_names
 from agentci.reports.outcomes import CaseOutcome
+from agentci.reports.page_height import fit_item
 from agentci.reports.sections import (
     Section,
     fold_section,
@@ -37,6 +38,8 @@ MAX_CAUSE_LINES: Final = 15
 # Letters of a line about a cause, and of these, those about what happened if names are long.
 MAX_LINE: Final = 110
 MIN_FACT: Final = 40
+# Letters of the name of an evaluator, which is cut if the line would be two.
+MIN_NAME: Final = 12
 SEPARATOR: Final = " \N{MIDDLE DOT} "
 # Evaluators of each case.
 MAX_CHECKS: Final = 3
@@ -182,15 +185,21 @@ def make_lost_sections(
 
 def _render_line(cause: Cause, cases: int, report_url: str) -> str:
     """Render ``- 16 cases, `a`: `pay amount 9 → 90` · tone, 1 more``: one line of the page."""
-    evaluators = [each.result.evaluator.name for each in cause.checks]
-    more = f", {len(evaluators) - 1:,} more" if len(evaluators) > 1 else ""
+    names = [
+        f"{each.result.evaluator.name}{'' if each.result.evaluator.required else ADVISORY}"
+        for each in cause.checks
+    ]
+    more = f", {len(names) - 1:,} more" if len(names) > 1 else ""
     which = f"{cases:,} cases, " if cases > 1 else ""
     summary = cause.case.summary.id
-    rest = f"{evaluators[0]}{more}"
-    width = MAX_LINE - len(f"{which}: {SEPARATOR}{rest}") - measure_code(summary)
+    width = MAX_LINE - len(f"{which}: {SEPARATOR}{names[0]}{more}") - measure_code(summary)
     fact = cause.fact.write(max(width, MIN_FACT), markdown_prose, markdown_code)
-    example = format_case_link(summary, report_url)
-    return f"- {which}{example}: {fact}{SEPARATOR}{markdown_prose(rest)}\n"
+    start = f"- {which}{format_case_link(summary, report_url)}: {fact}{SEPARATOR}"
+
+    def make(length: int) -> str:
+        return f"{start}{markdown_prose(truncate.short(names[0], length) + more)}\n"
+
+    return fit_item(make, max(min(len(names[0]), MAX_LINE), MIN_NAME), MIN_NAME)
 
 
 def _render_cause(cause: Cause, report: Report, report_url: str, *, is_short: bool = False) -> str:

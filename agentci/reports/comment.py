@@ -32,6 +32,7 @@ from agentci.reports.page_height import (
     FRAME,
     Part,
     estimate_height,
+    fit_item,
     fit_parts,
     list_whole,
     measure,
@@ -49,8 +50,9 @@ MAX_HEIGHT: Final = 870
 MAX_CAUSES: Final = 3
 MAX_ROWS: Final = 5
 MAX_REASONS: Final = 3
-# Characters of an error's reason, where there is little room.
+# Characters of an error's reason, where there is little room, and the fewest if names are long.
 MAX_ERROR: Final = 75
+MIN_ERROR: Final = 20
 SHORT_COMMIT = 12
 
 
@@ -79,7 +81,8 @@ class CommentReport(Struct, frozen=True, kw_only=True):
         """Yield Markdown; the last lines count what is omitted and link to the run."""
         head = sections.render_head(report, self.run_url, HEADING_WIDTH)
         footer = self._render_footer(report)
-        room = MAX_HEIGHT - FRAME - estimate_height(f"{head}{footer}")
+        around = f"{head}{footer}".rstrip()
+        room = MAX_HEIGHT - FRAME - estimate_height(f"{around}\n")
         shown = list_whole(_list_parts(report, self.report_url, is_tight=False))
         if measure(shown) > room:
             parts = [*_list_parts(report, self.report_url, is_tight=True)]
@@ -132,9 +135,9 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
     )
     yield Part(
         make=lambda level: _list_errored(
-            errors, level + 1, report_url, is_tight=is_tight, several=several
+            errors, level, report_url, is_tight=is_tight, several=several
         ),
-        most=min(len(errors), MAX_ROWS) - 1 if errors else 0,
+        most=min(len(errors), MAX_ROWS),
     )
     yield Part(
         make=lambda level: cause_sections.make_lost_sections(
@@ -143,16 +146,14 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
         most=min(lost, MAX_ROWS),
     )
     yield Part(
-        make=lambda level: [sections.make_changed_runs_section(report, report_url, level + 1)],
-        most=sections.MAX_UNFOLDED - 1,
+        make=lambda level: [sections.make_changed_runs_section(report, report_url, level)],
+        most=sections.MAX_UNFOLDED,
     )
     if (policy := explain_policy(report)) is not None:
         lines = len([*list_policy_lines(policy)])
         yield Part(
-            make=lambda level: make_policy_sections(
-                policy, unfolded=level + 1 if is_tight else None
-            ),
-            most=min(lines, MAX_ROWS) - 1 if lines else 0,
+            make=lambda level: make_policy_sections(policy, unfolded=level if is_tight else None),
+            most=min(lines, MAX_ROWS),
         )
     # Reasons name those that regressed, too.
     yield Part(make=evaluators.make, most=min(len(evaluators.regressed), MAX_ROWS), weight=0)
@@ -392,6 +393,13 @@ def _list_errored(
     is_tight: bool,
     several: bool,
 ) -> Iterator[sections.Section]:
+    """Yield the groups of errored checks that are not folded, and the others.
+
+    Args:
+        most: number of the former; 0 for one of which the reason is cut at the end of the line.
+        is_tight: as of ``_list_parts``.
+    """
+
     def write(case: str) -> str:
         return sections.format_case_link(case, report_url)
 
@@ -401,11 +409,16 @@ def _list_errored(
         if is_tight:
             reason = reason.removeprefix(f"Evaluator `{group.evaluators[0]}` ")
             reason = reason.removeprefix(INCOMPLETE_RUN)
-            name, reason = f"**errored:** {name}", truncate.short(reason, MAX_ERROR)
+            name = f"**errored:** {name}"
         checks = group.format_checks(markdown_code, write, names=not is_tight)
-        return f"- {name}: {markdown_prose(reason)} ({checks})\n"
 
-    first, more = groups[:most], groups[most:]
+        def make(length: int) -> str:
+            shown = truncate.short(reason, length) if is_tight else reason
+            return f"- {name}: {markdown_prose(shown)} ({checks})\n"
+
+        return fit_item(make, MAX_ERROR, MIN_ERROR) if is_tight and not most else make(MAX_ERROR)
+
+    first, more = groups[: max(most, 1)], groups[max(most, 1) :]
     section = sections.Section(
         name="errors",
         title="" if is_tight else "### Errored checks\n\n",

@@ -2,6 +2,7 @@
 
 import math
 import re
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -62,6 +63,21 @@ def estimate_height(markdown: str) -> int:
             lines = _count_lines(line, _WIDTH - _INDENT * is_item)
             height += _ITEM * is_item + _LINE * lines
     return height
+
+
+def fit_item(make: Callable[[int], str], most: int, least: int) -> str:
+    """Make an item of a list that is one line, if there is one.
+
+    Args:
+        make: makes it of a length in characters of what may be cut.
+        most, least: limits of this length; the longest that fits is used.
+    """
+
+    def get_height(length: int) -> int:
+        return estimate_height(make(length).rstrip("\n"))
+
+    fitting = bisect_right(range(least, most + 1), _ITEM + _LINE, key=get_height)
+    return make(least + max(fitting - 1, 0))
 
 
 def _count_lines(line: str, width: int) -> int:

@@ -10,6 +10,7 @@ from agentci.gate.policy_changes import MAX_SHOWN, describe_change, has_looser
 from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.model.values import replace
 from agentci.reports.groups_and_totals import format_path
+from agentci.reports.policy_effects import drop_names
 from agentci.reports.sections import Section, fold_section
 
 LOOSER_TITLE: Final = "Policy is looser than on the base branch"
@@ -18,6 +19,8 @@ POLICY_TITLE: Final = "Policy of the base"
 COLUMNS: Final = ("Change", "Base", "This run")
 CONFIG_COLUMN: Final = "Config"
 MAX_CHANGES: Final = 50
+# Changes that are not folded where there is little room.
+MIN_LINES: Final = 2
 
 
 def choose_title(policy: PolicyComparison) -> str:
@@ -64,17 +67,19 @@ def make_policy_sections(
 
     Args:
         unfolded: how many changes are one line that begins with a word, without heading and table;
-            the others are folded. None for a table of all.
+            the others are folded. At 0, ``MIN_LINES`` have no names of cases, which are folded,
+            too. None for a table of all.
     """
-    title, blocks = (
-        f"### {choose_title(policy)}\n\n",
-        [*map(_render_line, list_policy_remarks(policy))],
-    )
+    title = f"### {choose_title(policy)}\n\n"
+    blocks, whole = [*map(_render_line, list_policy_remarks(policy))], list[str]()
     if policy.loosened and unfolded is not None:
         word = "looser policy" if has_looser(policy.loosened) else "edited policy"
         title = ""
         lines = [*list_policy_lines(policy)]
-        lines = ["; ".join(lines[:unfolded]), *lines[unfolded:]]
+        number = max(unfolded, MIN_LINES)
+        shown = lines if unfolded else [*list_policy_lines(drop_names(policy))]
+        whole = [each for each, short in zip(lines, shown[:number], strict=False) if each != short]
+        lines = ["; ".join(shown[:number]), *lines[number:]]
         unfolded = 1
         blocks = [_render_line(each, f"**{word}:** ") for each in lines]
     elif policy.loosened:
@@ -97,6 +102,8 @@ def make_policy_sections(
         others = replace(section, title="", blocks=iter(more), total=len(more))
         folded = fold_section(others, format_count(len(more), "more policy change"))
         yield replace(folded, stays=True)
+    others = replace(section, title="", blocks=map(_render_line, whole), total=len(whole))
+    yield fold_section(others, "Policy changes with their cases", "policy changes")
 
 
 def _render_line(text: str, word: str = "") -> str:

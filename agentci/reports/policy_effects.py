@@ -36,6 +36,22 @@ def drop_effects(policy: PolicyComparison) -> PolicyComparison:
     return replace(policy, loosened=tuple(changes))
 
 
+def drop_names(policy: PolicyComparison) -> PolicyComparison:
+    """Drop the names of cases where there are several and their number stays."""
+    return replace(policy, loosened=tuple(map(_drop_names, policy.loosened)))
+
+
+def _drop_names(change: PolicyChange) -> PolicyChange:
+    """Drop the names of added and removed cases, which the subject counts, and of effects."""
+    effect, _, names = change.effect.partition(": ")
+    is_counted = not change.before and len(change.names) > 1
+    return replace(
+        change,
+        names=() if is_counted else change.names,
+        effect=effect if change.key in _EFFECTS and ", " in names else change.effect,
+    )
+
+
 def _explain(change: PolicyChange, report: Report) -> PolicyChange:
     if change.key not in _EFFECTS:
         return change

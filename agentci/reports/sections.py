@@ -26,7 +26,7 @@ from agentci.reports.changed_checks import (
     list_lower_scores,
     list_skipped,
 )
-from agentci.reports.changed_runs import list_changed_runs
+from agentci.reports.changed_runs import list_changed_facts, list_changed_runs
 from agentci.reports.comparison import describe_change, drop_missing
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
@@ -57,6 +57,8 @@ from agentci.reports.verdict import (
 
 MAX_ITEMS = 100
 MAX_UNFOLDED: Final = 3
+# Characters of a text that changed, where there is little room.
+MAX_SHORT: Final = 40
 
 # The blocks of the summary and the comment, in page order.
 BlockName: TypeAlias = Literal[
@@ -456,13 +458,24 @@ def make_changed_runs_section(report: Report, report_url: str, most: int) -> Sec
     """Make the section of the cases whose answers or tool results changed: see its list.
 
     Args:
-        most: number of cases that are shown of each kind.
+        most: number of cases that are shown of each kind; 0 for one with short texts, and without
+            the names of others.
     """
+    first = max(most, 1)
+
+    def write(text: str) -> str:
+        return markdown_code(text if most else truncate.short(text, MAX_SHORT))
+
     found = [
-        *list_changed_runs(
-            report, most, lambda case: format_case_link(case, report_url), markdown_code
-        )
+        *list_changed_runs(report, first, lambda case: format_case_link(case, report_url), write)
     ]
+    if not most:
+        left = format_count(len(list_changed_facts(report)) - first, "case")
+        others = f"other facts in {left}"
+        found = [
+            replace(each, items=tuple(_OTHER_FACTS.sub(others, item) for item in each.items))
+            for each in found
+        ]
     return Section(
         name="failures",
         title="",
@@ -473,6 +486,9 @@ def make_changed_runs_section(report: Report, report_url: str, most: int) -> Sec
         ),
         total=len(found),
     )
+
+
+_OTHER_FACTS: Final = re.compile(r"\Aother facts in .*")
 
 
 def make_lower_scores_section(report: Report, report_url: str) -> Section:

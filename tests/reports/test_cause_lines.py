@@ -183,6 +183,18 @@ def test_line_is_one_line_of_the_page(words: int, name: str) -> None:
     assert " → " in line
 
 
+def test_name_of_an_evaluator_is_cut_at_the_end_of_the_line() -> None:
+    calls: list[Any] = [
+        [("cancel_order", {"notify": each, "reason": each})] for each in ("it is late", "it is not")
+    ]
+    name = "a_very_long_name_of_an_evaluator_that_takes_the_whole_line_and_more"
+    [line] = _list_lines(
+        case_of(_turn(*calls), misses=["turn 1: the tool calls differ"]), name=name
+    )
+    assert line.endswith("…")
+    assert estimate_height(f"- {line}") == estimate_height("- x")
+
+
 def test_hostile_names_stay_code() -> None:
     [line] = _list_lines(case_of(_turn([("a`b|<b>", {"x`": "`\n# y"})], [])))
     assert "<b>" not in line

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentci.gate.comparison import compare_runs, find_regression_reasons
-from agentci.model.case import DialogueTurn
+from agentci.model.case import ChangedText, DialogueTurn, RunChanges
 from agentci.model.gate import (
     CheckClasses,
     Comparison,
@@ -32,7 +32,7 @@ from agentci.reports.comment import MAX_BYTES, MAX_HEIGHT, MAX_REASONS, CommentR
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
-from agentci.reports.page_height import FRAME, estimate_height
+from agentci.reports.page_height import FRAME, estimate_height, fit_item
 from agentci.reports.run_content import encode_content
 from agentci.reports.sections import make_short_reasons_sections
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
@@ -337,6 +337,53 @@ def test_each_cause_has_a_line_before_one_is_shown_in_detail() -> None:
     lines = re.findall(r"^- 10 cases, `case-\d`: why .* · (e\d)$", shown, re.MULTILINE)
     assert sorted(lines) == [f"e{n}" for n in range(7)]
     assert "**`case-" not in shown
+
+
+@pytest.mark.parametrize("least", [20, 200])
+def test_item_is_cut_at_the_end_of_the_line(least: int) -> None:
+    def make(length: int) -> str:
+        return f"- {'x' * length}\n"
+
+    shown = fit_item(make, 300, least)
+    fits = estimate_height(shown.rstrip()) == estimate_height("- x")
+    assert fits if least == 20 else shown == make(least)
+    assert estimate_height(f"{shown.rstrip()}x") > estimate_height("- x")
+
+
+LONG_NAME = "_with_a_name_that_is_long" * 4
+
+
+def test_causes_have_lines_before_names_of_other_cases() -> None:
+    """Their number stays; where there is room, the names do, too."""
+    shown: dict[int, str] = {}
+    for causes in (2, 16):
+        results = []
+        for number in range(6):
+            result = make_result("passed", case=f"passing_case{LONG_NAME}_{number}")
+            answer = ChangedText(before="50 EUR", after=f"{75 + number} EUR")
+            changes = RunChanges(answer=answer, facts="50")
+            results.append(replace(result, case=replace(result.case, changes=changes)))
+        for number in range(2 * causes):
+            why = [
+                f"the answer lacks what it must have: {'abcdefghijklmnop'[number % causes] * 20}"
+            ]
+            results.append(make_result("failed", 0.1, case=f"failing_case_{number}", misses=why))
+        names = tuple(f"removed_case{LONG_NAME}_{number}" for number in range(5))
+        change = PolicyChange(
+            config=CONFIG, kind="loosened", subject="5 eval cases", after="removed", names=names
+        )
+        policy = PolicyComparison(base="main", loosened=(change,))
+        report = replace(make_report(results), policy=policy)
+        reasons = (*report.decision.reasons, "the case is missing " * 20)
+        text = _render(replace(report, decision=replace(report.decision, reasons=reasons)))
+        shown[causes] = _unfold(text)
+        assert _measure(text) <= MAX_HEIGHT
+    assert len(re.findall("^- 2 cases, ", shown[16], re.MULTILINE)) == 16
+    assert "\n- **looser policy:** 5 eval cases removed\n" in shown[16]
+    assert re.search("<summary>.*[Pp]olicy changes", shown[16])
+    assert "; other facts in 5 cases\n" in shown[16]
+    assert f"removed_case{LONG_NAME}_4" in shown[2]
+    assert f"passing_case{LONG_NAME}_4" in shown[2]
 
 
 @pytest.mark.slow
