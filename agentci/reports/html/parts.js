@@ -8,9 +8,10 @@ const LOST = 'No longer evaluated';
 // In the order of bars and legends.
 const LISTED_STATUSES = ['passed', 'failed', 'errored', 'skipped'];
 
-/** The icon of a status; that of a case, whose state is known, is an outline if it failed before. */
+/** The icon of a status; that of a case, whose state is known, is an outline if it failed before. A failed advisory check is no matter of the state. */
 function dot(status, state = '') {
-  const label = CLASSES[state]?.[1] ?? STATUS_WORDS[status];
+  const [, words, colour] = CLASSES[state] ?? [];
+  const label = (isProblem({ status }) > isProblem({ status: colour }) ? '' : words) || STATUS_WORDS[status];
   return make('span.dot', { class: `${status} is-${state}`, role: 'img', label, title: label }, ICONS[status]);
 }
 

@@ -2646,6 +2646,15 @@ class TestOtherViews:
         assert "response_quality advisory" in " ".join(page.texts(".scores li")[0].split())
         assert page.texts(".folds summary")[0].endswith(": 1 regressed (advisory)")
 
+    def test_icon_of_a_case_that_fails_an_advisory_check_does_not_say_that_it_passed(
+        self, show: Show
+    ) -> None:
+        results = [make_result("passed", 1.0, case="a", evaluator="tone")]
+        results.append(make_result("failed", 0.0, case="a", evaluator="brief", required=False))
+        before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
+        page = show(replace(compared(make_report(results)), baseline=before))
+        assert page.run("document.querySelector('tr.row .dot').title") == "Failed"
+
     def test_case_without_a_recorded_run_is_listed_found_and_explained(self, show: Show) -> None:
         change = make_change("by_bus", 1, None, "unrecorded")
         trend = make_trend(newly_failing=(), no_longer_evaluated=(change,))
