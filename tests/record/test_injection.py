@@ -87,14 +87,20 @@ def record_past_proxy(folder: Path, model: MockModel, command: list[str]) -> str
     return printed
 
 
-def assert_recorded(folder: Path) -> None:
-    """Assert that the two turns of the agents in ``examples/agents`` are recorded, each once."""
+def assert_recorded(folder: Path, *, in_order: bool = True) -> None:
+    """Assert that the two turns of the agents in ``examples/agents`` are recorded, each once.
+
+    Args:
+        in_order: whether tools are called one after the other.
+    """
     turns = [turn for trace in read_traces(folder / OUT) for turn in trace.turns]
     found = [describe(turn) for turn in turns]
     # Semantic Kernel's have the name of a plugin before that of the tool.
     short = [
         (q, [(name.rpartition("-")[2], args) for name, args in calls], a) for q, calls, a in found
     ]
+    if not in_order:
+        short = [(q, sorted(calls, key=str), a) for q, calls, a in short]
     assert short == TURNS
     assert len(turns[0].tool_responses) == 2
 
@@ -114,7 +120,8 @@ def test_agent_that_passes_the_proxy_is_recorded_by_what_is_installed(
     with mock_model() as model:
         printed = record_past_proxy(work, model, [str(python), str(program), str(agent)])
     assert "note: recorded from the injected telemetry, as no model call was seen" in printed
-    assert_recorded(work)
+    # CrewAI calls both tools at the same time, and the recording has no other order than theirs.
+    assert_recorded(work, in_order=framework != "crewai")
 
 
 # The packages of agents that instrument themselves. `traceloop-sdk` needs `httpx`, which it does
