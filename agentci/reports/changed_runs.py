@@ -59,7 +59,12 @@ class ChangedRuns(Struct, frozen=True, kw_only=True):
 
 
 def list_changed_runs(
-    report: Report, most: int, write_case: Callable[[str], str], write: Callable[[str], str]
+    report: Report,
+    most: int,
+    write_case: Callable[[str], str],
+    write: Callable[[str], str],
+    *,
+    names: bool = True,
 ) -> Iterator[ChangedRuns]:
     """Yield tools that newly fail, then changed calls, results of tools, and answers.
 
@@ -68,6 +73,7 @@ def list_changed_runs(
     Args:
         most: number of cases, and of failing tools, that are shown of each.
         write_case, write: escape the id of a case, and texts of tools and agents.
+        names: whether further cases with other facts are named, not only counted.
     """
 
     def show(text: str) -> str:
@@ -94,7 +100,7 @@ def list_changed_runs(
     if answers:
         # No check tells of passing cases.
         answers.sort(key=lambda pair: bool(pair[0].problems))
-        yield _list_answers(answers, most, write_case, show)
+        yield _list_answers(answers, most, write_case, show, names=names)
 
 
 def list_changed_facts(report: Report) -> Sequence[tuple[CaseOutcome, ChangedText]]:
@@ -116,9 +122,13 @@ def _choose_facts(
     answers: Sequence[tuple[CaseOutcome, ChangedText]],
 ) -> list[tuple[CaseOutcome, ChangedText]]:
     """Choose the answers with other facts, those with other numbers first."""
-    facts = {id(each): each.summary.changes.facts for each, _ in answers if each.summary.changes}
-    found = [each for each in answers if facts.get(id(each[0]))]
-    return sorted(found, key=lambda each: rank_facts(facts[id(each[0])]))
+    found = [each for each in answers if _get_facts(each)]
+    return sorted(found, key=lambda each: rank_facts(_get_facts(each)))
+
+
+def _get_facts(answer: tuple[CaseOutcome, ChangedText]) -> str:
+    changes = answer[0].summary.changes
+    return "" if changes is None else changes.facts
 
 
 def _list_answers(
@@ -126,10 +136,12 @@ def _list_answers(
     most: int,
     write_case: Callable[[str], str],
     write: Callable[[str], str],
+    *,
+    names: bool,
 ) -> ChangedRuns:
     """Name the cases with other facts, which are not expected of a model; count other words."""
     facts = _choose_facts(answers)
-    others = [each for each in answers if all(each is not one for one in facts)]
+    others = [each for each in answers if not _get_facts(each)]
     line = _make_line(
         "changed answers",
         facts or others,
@@ -139,8 +151,9 @@ def _list_answers(
     )
     more: list[str] = []
     if facts and line.left:
-        shown = (_name_facts(*each, write_case, write) for each in facts[most:])
-        more.append(f"other facts in {list_first_names([*shown], str)}")
+        named = (_name_facts(*each, write_case, write) for each in facts[most:])
+        shown = list_first_names([*named], str) if names else format_count(line.left, "case")
+        more.append(f"other facts in {shown}")
     if facts and others:
         more.append(f"other words in {_count_cases([each for each, _ in others])}")
     head = _count_cases([each for each, _ in answers])

@@ -26,7 +26,7 @@ from agentci.reports.changed_checks import (
     list_lower_scores,
     list_skipped,
 )
-from agentci.reports.changed_runs import list_changed_facts, list_changed_runs
+from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.comparison import describe_change, drop_missing
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
@@ -461,21 +461,14 @@ def make_changed_runs_section(report: Report, report_url: str, most: int) -> Sec
         most: number of cases that are shown of each kind; 0 for one with short texts, and without
             the names of others.
     """
-    first = max(most, 1)
+
+    def write_case(case: str) -> str:
+        return format_case_link(case, report_url)
 
     def write(text: str) -> str:
         return markdown_code(text if most else truncate.short(text, MAX_SHORT))
 
-    found = [
-        *list_changed_runs(report, first, lambda case: format_case_link(case, report_url), write)
-    ]
-    if not most:
-        left = format_count(len(list_changed_facts(report)) - first, "case")
-        others = f"other facts in {left}"
-        found = [
-            replace(each, items=tuple(_OTHER_FACTS.sub(others, item) for item in each.items))
-            for each in found
-        ]
+    found = [*list_changed_runs(report, max(most, 1), write_case, write, names=most > 0)]
     return Section(
         name="failures",
         title="",
@@ -486,9 +479,6 @@ def make_changed_runs_section(report: Report, report_url: str, most: int) -> Sec
         ),
         total=len(found),
     )
-
-
-_OTHER_FACTS: Final = re.compile(r"\Aother facts in .*")
 
 
 def make_lower_scores_section(report: Report, report_url: str) -> Section:
