@@ -6,7 +6,7 @@ which the page reads when one of them is opened. Empty members are left out, whi
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from math import inf
 from typing import Any, Final, NamedTuple
@@ -43,7 +43,7 @@ from agentci.reports.check_text import (
 )
 from agentci.reports.contents import KEPT_LEVELS, find_start, load_run, reduce_content
 from agentci.reports.differences import RunDifference, format_missing_turns
-from agentci.reports.failures import Cause, Causes, list_causes, name_causes
+from agentci.reports.failures import Cause, list_causes, name_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     choose_mean,
@@ -73,7 +73,6 @@ from agentci.reports.outcomes import (
 from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
 from agentci.reports.policy_effects import explain_policy
 from agentci.reports.sections import choose_status
-from agentci.reports.short_facts import ShortFact
 from agentci.reports.verdict import (
     format_conclusion,
     list_further_reasons,
@@ -250,6 +249,8 @@ class PageData:
         yield '{"cases": '
         outcomes = list_case_outcomes(report)
         causes = list_causes(report)
+        shown = (*causes.new[: 2 * MAX_CAUSES], *causes.known[:MAX_CAUSES])
+        described = {id(group[0]): causes.describe(group) for group in shown}
         places = {id(outcome): place for place, outcome in enumerate(outcomes)}
         metrics = summarize_metrics(report)
         missing = dict(zip(self._missing, self._blocks[len(outcomes) :], strict=False))
@@ -280,16 +281,16 @@ class PageData:
             ],
             "case_line": "" if report.baseline else format_case_line(report, ""),
             "causes": [
-                _describe_cause(causes.describe(group), [places[id(each)] for each in group])
+                _describe_cause(described[id(group[0])], [places[id(each)] for each in group])
                 for group in causes.new[:MAX_CAUSES]
             ],
             "reasons": [*self._reasons],
             "cause_names": {
                 f"{key}": name
-                for key, name in (name_causes(report) | _name_by_facts(causes)).items()
+                for key, name in (name_causes(report) | _name_by_facts(described.values())).items()
             },
-            "more_causes": list(_list_lines(causes, causes.new[MAX_CAUSES:], places)),
-            "known": list(_list_lines(causes, causes.known, places)),
+            "more_causes": list(_list_lines(causes.new[MAX_CAUSES:], places, described)),
+            "known": list(_list_lines(causes.known, places, described)),
             "lost": _describe_lost(causes.lost, report.comparison),
             "recorded": _describe_time(**self._recorded),
             "noise": [NOTABLE_SHARE, NOTABLE_SHARE_OF_SLOWEST],
@@ -457,22 +458,25 @@ def _show(facts: ChangedText) -> list[str]:
 
 
 def _list_lines(
-    causes: Causes, groups: Sequence[Sequence[CaseOutcome]], places: Mapping[int, int]
+    groups: Sequence[Sequence[CaseOutcome]],
+    places: Mapping[int, int],
+    described: Mapping[int, Cause],
 ) -> Iterator[tuple[int, int, str]]:
     """Yield the first case, the number of cases and in short what happened, as in the comment."""
-    for number, group in enumerate(groups):
-        fact = causes.describe(group).fact if number < MAX_CAUSES else ShortFact()
-        shown = fact.write(MAX_FACT, str, "`{}`".format)
+    for group in groups:
+        cause = described.get(id(group[0]))
+        shown = "" if cause is None else cause.fact.write(MAX_FACT, str, "`{}`".format)
         yield places[id(group[0])], len(group), shown
 
 
-def _name_by_facts(causes: Causes) -> dict[int, str]:
-    """Name causes of a single case, as far as it is shown, by what happened in it."""
+def _name_by_facts(causes: Iterable[Cause]) -> dict[int, str]:
+    """Name causes of a single case by what happened in it."""
     found: dict[int, str] = {}
-    for case, *others in (*causes.new[: 2 * MAX_CAUSES], *causes.known[:MAX_CAUSES]):
-        if others or case.cluster is None or case.decisive is None:
+    for cause in causes:
+        case = cause.case
+        if cause.others or cause.similar or case.cluster is None or case.decisive is None:
             continue
-        shown = causes.describe([case]).fact.write(MAX_FACT, str, str)
+        shown = cause.fact.write(MAX_FACT, str, str)
         # A single call is named better by how it differs.
         if shown and shown[0] not in "+-":
             found[case.cluster] = f"{case.decisive.evaluator.name}: {shown.replace('`', '')}"
