@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -35,6 +36,7 @@ class Ground:
         self.folder = folder
         self.take(os.environ)
         self._source = ""
+        self._writing = Lock()
 
     def take(self, variables: Mapping[str, str]) -> None:
         """Start another run of agentci, with this environment."""
@@ -53,11 +55,13 @@ class Ground:
         name: str = "ev.py",
     ) -> ProgramOutput:
         path = self.folder / name
-        path.write_text(source)
-        path.chmod(0o755)
-        if self._source not in {"", source}:  # programs do not change during a run of agentci
-            self.take(self.variables)
-        self._source = source
+        with self._writing:  # no container reads a file that another thread has just emptied
+            if not path.exists() or path.read_text() != source:
+                path.write_text(source)
+                path.chmod(0o755)
+            if self._source not in {"", source}:  # programs do not change during a run of agentci
+                self.take(self.variables)
+            self._source = source
         return self.executor.run(
             (*command, str(path)),
             stdin=stdin,
@@ -313,7 +317,6 @@ class TestMissingResources:
 
 class TestContainers:
     def test_many_containers_run_concurrently(self, ground: Ground) -> None:
-        (ground.folder / "ev.py").write_text("print(input())")
         with ThreadPoolExecutor(max_workers=8) as pool:
             replies = [
                 pool.submit(ground.run, "print(input())", stdin=b"%d\n" % each)
