@@ -5,35 +5,27 @@ which the page reads when one of them is opened. Empty members are left out, whi
 10,000 checks fast to write and to open. Programs read ``results.json`` instead.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from math import inf
-from typing import Any, Final, NamedTuple
+from itertools import chain
+from typing import Any, Final
 
 from msgspec import to_builtins
-from msgspec.structs import asdict
 
-from agentci._util.text import escape, json_text
-from agentci._util.text.change import ARROW, find_numbers
+from agentci._util.text import json_text
+from agentci._util.text.change import find_numbers
 from agentci._util.text.format import format_count, format_number
 from agentci.evaluators.changed_facts import rank_facts
-from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
 from agentci.model.case import ChangedText
-from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
-from agentci.model.result import SCORED_STATUSES, CheckResult, Report, RunContent, TurnContent
+from agentci.model.result import CheckResult, Report, RunContent, TurnContent
 from agentci.model.values import JsonObject, replace
-from agentci.reports import comparison as baseline_text
 from agentci.reports.case_counts import (
     count_cases,
-    find_missing,
     format_case_line,
     format_notes,
     list_missing_cases,
 )
 from agentci.reports.case_states import CASE_CLASSES, has_lower_score
-from agentci.reports.changed_checks import LostChecks
 from agentci.reports.changed_runs import list_changed_facts
 from agentci.reports.check_text import (
     format_cause,
@@ -44,19 +36,23 @@ from agentci.reports.check_text import (
 from agentci.reports.contents import KEPT_LEVELS, find_start, load_run, reduce_content
 from agentci.reports.differences import RunDifference, format_missing_turns
 from agentci.reports.failures import Cause, list_causes, name_causes
-from agentci.reports.groups_and_totals import (
-    EvaluatorChecks,
-    choose_mean,
-    format_counts,
-    format_mean_score,
-    format_pass_rate,
-    format_path,
-    format_problem_text,
-    format_spending,
-    get_verdict,
-    group_by_evaluator,
-    group_warnings,
-    is_invalid_input,
+from agentci.reports.groups_and_totals import group_by_evaluator
+from agentci.reports.html.markup import Markup, tag
+from agentci.reports.html.run_data import (
+    MAX_CHANGES,
+    Block,
+    describe_baseline,
+    describe_column,
+    describe_evaluator,
+    describe_lost,
+    describe_policy,
+    describe_time,
+    describe_verdict,
+    drop_empty,
+    find_missing_contents,
+    group_removed,
+    list_messages,
+    name_models,
 )
 from agentci.reports.outcomes import (
     LARGE_FACTOR_OF_CASE,
@@ -68,92 +64,28 @@ from agentci.reports.outcomes import (
     find_large_factor,
     list_case_outcomes,
     summarize_metrics,
-    summarize_repeats,
 )
-from agentci.reports.policy import choose_title, format_cells, list_columns, list_policy_remarks
-from agentci.reports.policy_effects import explain_policy
-from agentci.reports.sections import choose_status
-from agentci.reports.verdict import (
-    format_conclusion,
-    list_further_reasons,
-    list_reasons,
-    list_verdict_warnings,
-)
-
-
-class Markup(str):
-    """Text that is already HTML."""
-
-    __slots__ = ()
-
-
-def tag(name: str, *content: str, **attributes: str | float | None) -> Markup:
-    """Make an element.
-
-    Args:
-        name: of the element.
-        content: text, which is escaped, or elements.
-        attributes: ``_`` in a name becomes ``-``, a trailing one is removed; None omits an
-            attribute.
-    """
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape_text(str(value))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    return Markup(f"<{name}{given}>{''.join(map(escape_text, content))}</{name}>")
-
-
-def join_markup(*content: str) -> Markup:
-    """Concatenate text and elements; text is escaped."""
-    return Markup("".join(map(escape_text, content)))
-
-
-def escape_text(value: str) -> Markup:
-    """Escape text for element content and quoted attributes.
-
-    GitHub workflow commands (``::``, ``##[``) are written as character references, so that a page
-    printed to a log runs no command.
-    """
-    if isinstance(value, Markup):
-        return value
-    written = escape.remove_control(value)
-    for special, reference in _REFERENCES.items():
-        written = written.replace(special, reference)
-    return Markup(written)
-
-
-_REFERENCES = {
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-    '"': "&quot;",
-    "'": "&#39;",
-    "::": "&#58;:",
-    "##[": "##&#91;",
-}
-
 
 BLOCK_CASES: Final = 64
 BLOCK_CHARACTERS: Final = 512 * 1024
+
+
 # Details of passed checks: of all of them, in JSON. Those of others are kept up to 64 KiB each.
 MAX_PASSED_DETAILS: Final = 1024**2
+
+
 MAX_DETAILS: Final = 64 * 1024
-MAX_CHANGES: Final = 50
-MAX_POLICY_NOTES: Final = 2
-MAX_CASE_NAMES: Final = 20
+
+
 # Of the runs of cases that only the baseline has, in JSON.
 MAX_MISSING_CHARACTERS: Final = 1024**2
+
+
 # Causes that have a card in the overview. As many others have a line, of so many characters.
 MAX_CAUSES: Final = 6
+
+
 MAX_FACT: Final = 80
-
-
-class _Block(NamedTuple):
-    """Where the content of a case is: the number of the block, and the position in it."""
-
-    number: int
-    position: int
 
 
 class PageData:
@@ -162,7 +94,7 @@ class PageData:
     def __init__(self, report: Report, *, tool_version: str) -> None:
         self._report = report
         self._tool_version = tool_version
-        self._blocks: list[_Block] = []
+        self._blocks: list[Block] = []
         self._transcripts = {
             id_: number for number, id_ in enumerate(report.evaluator_calls.json_by_check)
         }
@@ -173,9 +105,9 @@ class PageData:
         self._calls_changed: list[bool] = []
         self._results_changed: list[bool] = []
         self._recorded: dict[str, int] = {}
-        self._removed = _group_removed(report.comparison)
+        self._removed = group_removed(report.comparison)
         self._ranks: dict[int, int] = {}
-        self._missing = _find_missing_contents(report)
+        self._missing = find_missing_contents(report)
         self._facts = {
             id(outcome): [*_show(each), rank_facts(outcome.summary.changes.facts)]
             for outcome, each in list_changed_facts(report)
@@ -189,7 +121,7 @@ class PageData:
             if texts and (len(texts) == BLOCK_CASES or size + len(text) > BLOCK_CHARACTERS):
                 yield _make_block(number, texts)
                 number, texts, size = number + 1, [], 0
-            self._blocks.append(_Block(number, len(texts)))
+            self._blocks.append(Block(number, len(texts)))
             texts.append(text)
             size += len(text)
         if texts:
@@ -266,10 +198,12 @@ class PageData:
         )
         yield from json_text.format_array(map(json_text.dumps_for_html, chain(known, unrecorded)))
         members: dict[str, Any] = {
-            "evaluators": [_evaluator(*key) for key in numbers.keys],
-            "columns": [_column(each, report) for each in group_by_evaluator(report.results)],
-            **_describe_verdict(report),
-            **_describe_baseline(report, self._removed, missing),
+            "evaluators": [describe_evaluator(*key) for key in numbers.keys],
+            "columns": [
+                describe_column(each, report) for each in group_by_evaluator(report.results)
+            ],
+            **describe_verdict(report),
+            **describe_baseline(report, self._removed, missing),
             "classes": [
                 (
                     each.state,
@@ -291,18 +225,18 @@ class PageData:
             },
             "more_causes": list(_list_lines(causes.new[MAX_CAUSES:], places, described)),
             "known": list(_list_lines(causes.known, places, described)),
-            "lost": _describe_lost(causes.lost, report.comparison),
-            "recorded": _describe_time(**self._recorded),
+            "lost": describe_lost(causes.lost, report.comparison),
+            "recorded": describe_time(**self._recorded),
             "noise": [NOTABLE_SHARE, NOTABLE_SHARE_OF_SLOWEST],
             "large_factor": LARGE_FACTOR_OF_CASE,
             "metrics": to_builtins(metrics),
-            "models": _name_models(metrics),
-            "policy": _describe_policy(report),
-            "messages": list(_list_messages(report)),
+            "models": name_models(metrics),
+            "policy": describe_policy(report),
+            "messages": list(list_messages(report)),
             "version": self._tool_version,
             "merged": report.evaluator_calls.kept_in_parts,
         }
-        for name, value in _drop_empty(members).items():
+        for name, value in drop_empty(members).items():
             yield f',\n"{name}": {json_text.dumps_for_html(value)}'
         yield "}"
 
@@ -317,7 +251,7 @@ class PageData:
             "id": case.id,
             "block": list(self._blocks[place]),
             "checks": [checks[id(each)] for each in _sort_checks(outcome)],
-            **_drop_empty(
+            **drop_empty(
                 {
                     "question": question,
                     "tags": outcome.tags,
@@ -362,7 +296,7 @@ class PageData:
             "evaluator": numbers.number((result.config, result.evaluator)),
             "seconds": round(result.seconds, 3),
             "status": result.status,
-            **_drop_empty(
+            **drop_empty(
                 {
                     "score": result.score if scored else None,
                     "reason": reason,
@@ -382,7 +316,7 @@ class PageData:
         return {
             "run": replace(content, performance=None, printed=None),
             "checks": [self._make_findings(each) for each in _sort_checks(outcome)],
-            **_drop_empty(
+            **drop_empty(
                 {
                     "trace": case.trace_id,
                     "file": str(case.recording),
@@ -404,7 +338,7 @@ class PageData:
             elif is_passed:
                 self._details_left -= size
         short = [shorten_quotes(each, result) for each in judgement.misses]
-        return _drop_empty(
+        return drop_empty(
             {
                 "headline": format_headline(result),
                 "turn_scores": judgement.turn_scores,
@@ -431,7 +365,7 @@ def _describe_cause(cause: Cause, cases: list[int]) -> JsonObject:
     return {
         "cases": cases,
         "first": _describe_difference(cause.difference),
-        **_drop_empty(
+        **drop_empty(
             {
                 "others": f"{format_count(count, 'more case')} {cause.format_likeness(count)}"
                 if count
@@ -512,36 +446,9 @@ def _has_other_results(turn: TurnContent) -> bool:
     return turn.baseline == "same" and any(each != "same" for each in turn.baseline_results)
 
 
-def _group_removed(comparison: Comparison | None) -> dict[tuple[str, str], list[list[Any]]]:
-    """Group the checks that only the baseline has, as name and score, by config and case."""
-    groups: dict[tuple[str, str], list[list[Any]]] = {}
-    for compared in comparison.evaluators if comparison else ():
-        for each in compared.no_longer_evaluated:
-            if each.status in ("removed", "unrecorded"):
-                found = groups.setdefault((compared.config, each.case), [])
-                found.append([compared.evaluator, each.before])
-    return groups
-
-
 def _make_block(number: int, texts: list[str]) -> Markup:
     content = Markup(f"[{','.join(texts)}]")
     return tag("script", content, type="application/json", id=f"cases-{number}")
-
-
-def _describe_time(now: int = 0, before: int = 0) -> JsonObject:
-    """Return when the run was recorded, and how much earlier the baseline, from a minute on."""
-    minutes = round(abs(now - before) / 60_000) if now and before else 0
-    units = {"min": (1, 120), "h": (60, 2880), "days": (1440, inf)}
-    unit = next(name for name, (_, limit) in units.items() if minutes < limit)
-    word = "older" if now > before else "newer"
-    age = f", {round(minutes / units[unit][0]):,} {unit} {word}" if minutes else ""
-    return _drop_empty({"now": now or None, "age": age})
-
-
-def _name_models(metrics: ReportMetrics) -> str:
-    """Format ``model small → large``, without the first if the baseline has the same."""
-    names = [", ".join(each[:3]) for each in (metrics.models_before, metrics.models) if each]
-    return f"model {f' {ARROW} '.join(names)}" if names else ""
 
 
 class _Numbering:
@@ -560,7 +467,7 @@ class _Numbering:
 
 def _make_amounts(amounts: Amounts) -> JsonObject:
     tokens = amounts.tokens
-    return _drop_empty(
+    return drop_empty(
         {
             "ms": amounts.latency_ms,
             "tokens": None if tokens is None else tokens.input + tokens.output,
@@ -586,227 +493,6 @@ def _list_large(outcome: CaseOutcome, metrics: ReportMetrics) -> JsonObject:
     }
 
 
-def _evaluator(config: str, evaluator: EvaluatorIdentity) -> JsonObject:
-    return {
-        "config": format_path(config),
-        "name": evaluator.name,
-        "type": evaluator.type,
-        "criterion": evaluator.criterion,
-        "threshold": evaluator.threshold,
-        "required": evaluator.required,
-        "weight": evaluator.weight,
-        "place": str(evaluator.place),
-    }
-
-
-def _column(checks: EvaluatorChecks, report: Report) -> JsonObject:
-    """Describe one evaluator of one config over all its cases."""
-    result = checks.representative
-    comparison = report.comparison
-    compared = next(
-        (
-            each
-            for each in (comparison.evaluators if comparison else ())
-            if (each.config, each.evaluator) == (result.config, result.evaluator.name)
-        ),
-        None,
-    )
-    own = compared and baseline_text.drop_missing(compared, find_missing(report))
-    return {
-        "config": format_path(result.config),
-        "name": result.evaluator.name,
-        "mean": format_mean_score(choose_mean(checks.totals), checks.stats),
-        "pass_rate": format_pass_rate(checks.stats),
-        **asdict(checks.totals),
-        "status": choose_status(checks, report, compared),
-        "both": _count_passed_in_both(checks, report),
-        **({} if own is None else {"baseline": _describe_change(own)}),
-    }
-
-
-def _count_passed_in_both(checks: EvaluatorChecks, report: Report) -> tuple[int, int, int]:
-    """Count the checks that both runs evaluated: passed in the baseline, passed now, and all."""
-    known = ((report.baseline.get(each.id), each.status) for each in checks.results)
-    both = [
-        (before.status == "passed", status == "passed")
-        for before, status in known
-        if before is not None and {before.status, status} <= {*SCORED_STATUSES}
-    ]
-    return sum(old for old, _ in both), sum(new for _, new in both), len(both)
-
-
-def _describe_change(compared: EvaluatorComparison) -> JsonObject:
-    is_gone = compared.classes.removed == compared.classes.total
-    is_tested = compared.pairs == compared.in_both
-    before = compared.before if is_gone else compared.both_before
-    return {
-        "before": before,
-        "means": baseline_text.format_means(before, compared),
-        "low": compared.change_low if is_tested else None,
-        "high": compared.change_high if is_tested else None,
-        "required": compared.required,
-        "checks": compared.classes.total,
-        "both": compared.in_both,
-        "allowed": compared.max_regression,
-        "lost": find_lost_status(compared),
-        "changed": baseline_text.format_groups(compared),
-        "p": _format_p_value(compared),
-        "label": baseline_text.label_shown(compared),
-        "reason": _shorten_outcome(compared),
-    }
-
-
-def _format_p_value(compared: EvaluatorComparison) -> str | None:
-    """Format the p-value; None without one, or if the reason of the outcome has it."""
-    shown = None if compared.p_value is None else format_p_value(compared.p_value)
-    return None if shown is None or shown in _shorten_outcome(compared) else shown
-
-
-def _shorten_outcome(compared: EvaluatorComparison) -> str:
-    """Return the reason of an outcome without the means and numbers that have columns."""
-    if compared.outcome in ("pass", "fail") or baseline_text.label_shown(compared) == UNCHANGED:
-        return ""
-    if compared.outcome == "insufficient-data":
-        return compared.reason.rpartition("; ")[2]
-    return compared.reason.rpartition("), ")[2].removeprefix("but ")
-
-
-_STATUSES: Final = {
-    "passed": "passed", "partial": "passed", "failed": "failed",
-    "error": "errored", "invalid": "errored",
-}  # fmt: skip
-
-
-def _describe_verdict(report: Report) -> JsonObject:
-    overall = {each.policy.overall.min_pass_rate for each in report.gates}
-    return {
-        "verdict": {
-            # With warnings it looks like a case with lost checks.
-            "status": "passed lost"
-            if list_verdict_warnings(report)
-            else _STATUSES[get_verdict(report.decision)],
-            "title": format_conclusion(report),
-            "reasons": [*list_reasons(report)[:1], *list_further_reasons(report)],
-            "notes": report.decision.unlisted_notes,
-            "counts": format_counts(report),
-            "is_invalid": is_invalid_input(report),
-            "incomplete": not report.complete,
-            "required": next(iter(overall)) if len(overall) == 1 else None,
-            "spending": format_spending(report.spending),
-        },
-        "run": {**_drop_empty(asdict(report.run)), "commit": report.commit},
-    }
-
-
-_NO_TEST: Final = "evaluators with too few cases have neither a test nor an interval"
-
-
-def _describe_baseline(
-    report: Report,
-    removed: Mapping[tuple[str, str], list[list[Any]]],
-    blocks: Mapping[str, _Block],
-) -> JsonObject:
-    """Describe the comparison.
-
-    Args:
-        removed: checks of cases that only the baseline has, by config and case.
-        blocks: where the contents of these cases are.
-    """
-    comparison = report.comparison
-    if comparison is None:
-        return {}
-    outcomes = {each.outcome for each in comparison.evaluators}
-    missing = _list_missing_cases(report, removed, blocks)
-    return {
-        "baseline": {
-            "name": comparison.baseline,
-            "commit": comparison.commit,
-            "branch": comparison.branch,
-            "missing": comparison.no_baseline,
-            "classes": list(baseline_text.list_classes(comparison.classes)),
-            "outcomes": _count_outcomes(comparison),
-            "outcome_head": _head_outcomes(comparison),
-            "removed": [
-                {
-                    "config": format_path(each.config),
-                    "name": each.evaluator,
-                    "isRemoved": True,
-                    "baseline": _describe_change(each),
-                }
-                for each in comparison.evaluators
-                if each.classes.removed == each.classes.total
-            ],
-            **_drop_empty(
-                {
-                    "removed_cases": missing[:MAX_CHANGES],
-                    "more_removed_cases": max(0, len(missing) - MAX_CHANGES) or None,
-                    "rescored": comparison.rescored or None,
-                }
-            ),
-            "remarks": [
-                *([_NO_TEST] if "insufficient-data" in outcomes else []),
-                *baseline_text.list_remarks(comparison, with_outcomes=False),
-            ],
-        }
-    }
-
-
-def _count_outcomes(comparison: Comparison) -> str:
-    """Format ``5 regressed · 1 regressed (advisory) · 2 unchanged``."""
-    labels = Counter(
-        baseline_text.label_shown(each)
-        + baseline_text.ADVISORY * (each.outcome == "fail" and not each.required)
-        for each in comparison.evaluators
-    )
-    return " · ".join(f"{count:,} {label}" for label, count in labels.most_common())
-
-
-def _head_outcomes(comparison: Comparison) -> str:
-    """Head the column of outcomes with what all have in common."""
-    limits = {each.max_regression for each in comparison.evaluators}
-    limit = next(iter(limits)) if len(limits) == 1 else None
-    is_tested = any(_format_p_value(each) for each in comparison.evaluators)
-    notes = [
-        "" if limit is None else f"max_regression {round(limit, 3):g}",
-        "adjusted p" * is_tested,
-    ]
-    shown = ", ".join(filter(None, notes))
-    return f"Outcome ({shown})" if shown else "Outcome"
-
-
-def _find_missing_contents(report: Report) -> dict[str, int]:
-    """Find the contents of the cases that only the baseline has, by their ids."""
-    if report.content_limit == "none":
-        return {}
-    missing = {case for cases in list_missing_cases(report).values() for case in cases}
-    found = {
-        each.case: each.content
-        for each in report.baseline.values()
-        if each.case in missing and each.content is not None
-    }
-    return dict(islice(found.items(), MAX_CHANGES))
-
-
-def _list_missing_cases(
-    report: Report,
-    removed: Mapping[tuple[str, str], list[list[Any]]],
-    blocks: Mapping[str, _Block],
-) -> list[tuple[str, list[list[Any]], str, _Block | None]]:
-    """List the cases that only the baseline has: id, checks that passed, class, and content."""
-    words = {
-        case: CASE_CLASSES[state].words
-        for state, cases in list_missing_cases(report).items()
-        for case in cases
-    }
-    checks: dict[str, list[list[Any]]] = {case: [] for case in words}
-    for (_, case), found in removed.items():
-        checks.setdefault(case, []).extend(found)
-    other = CASE_CLASSES["removed"].words
-    return [
-        (case, found, words.get(case, other), blocks.get(case)) for case, found in checks.items()
-    ]
-
-
 def _describe_difference(difference: RunDifference | None) -> JsonObject | None:
     """Say which calls and answers the comment shows, so that the page shows the same."""
     if difference is None:
@@ -815,95 +501,10 @@ def _describe_difference(difference: RunDifference | None) -> JsonObject | None:
     return {
         "missing": format_missing_turns(difference.missing_turns),
         "more": difference.format_more(),
-        **_drop_empty(
+        **drop_empty(
             {
                 "calls": [[each.turn, each.reference, each.rows] for each in difference.calls],
                 "answer": answer and [answer.turn, answer.reference],
             }
         ),
-    }
-
-
-def _describe_lost(lost: Sequence[LostChecks], comparison: Comparison | None) -> JsonObject:
-    """Describe the checks that are no longer evaluated: by evaluator, without removed cases."""
-    others = [each for each in lost if not each.is_without_cases]
-    return {
-        # Of required evaluators.
-        "missing": sum(
-            each.status in ("removed", "unrecorded")
-            for compared in (comparison.evaluators if comparison else ())
-            if compared.required
-            for each in compared.no_longer_evaluated
-        ),
-        "checks": [
-            {
-                "evaluator": each.evaluator,
-                "change": each.change,
-                "reason": each.reason,
-                "checks": each.amount,
-                "changed": len(each.changed),
-            }
-            for each in others[:MAX_CHANGES]
-        ],
-        "more": len(others[MAX_CHANGES:]),
-    }
-
-
-def _describe_policy(report: Report) -> JsonObject:
-    policy = explain_policy(report)
-    if policy is None:
-        return {}
-    remarks = list(list_policy_remarks(policy))
-    if not (policy.loosened or remarks):
-        return {}
-    return {
-        "title": choose_title(policy),
-        "columns": list_columns(policy),
-        "changes": [format_cells(each, policy) for each in policy.loosened[:MAX_CHANGES]],
-        # Of a program, only that it differs is known.
-        "notes": [
-            (
-                "Policy loosened" if each.before else each.after[:1].upper() + each.after[1:],
-                format_cells(each, policy)[-3],
-                each.before,
-                each.after,
-                each.effect,
-            )
-            for each in policy.loosened[:MAX_POLICY_NOTES]
-        ],
-        "omitted": max(0, len(policy.loosened) - MAX_CHANGES),
-        "remarks": remarks,
-    }
-
-
-def _list_messages(report: Report) -> Iterator[JsonObject]:
-    """Yield errors, warnings and notes: of the input, of reading runs, and of evaluators."""
-    for problem in report.problems:
-        place = "" if problem.place is None else str(problem.place)
-        yield {
-            "level": problem.severity,
-            "place": place,
-            "text": format_problem_text(problem),
-        }
-    for text, cases in group_warnings(report).items():
-        yield {
-            "level": "warning",
-            "text": text,
-            "cases": [each.id for each in cases[:MAX_CASE_NAMES]],
-            "more": max(0, len(cases) - MAX_CASE_NAMES),
-        }
-    for repeated in summarize_repeats(report.results):
-        yield {"level": "note", "place": "Repeats", "text": repeated.line}
-    for each in report.provenance:
-        where = f"{each.source}: {each.repository} {each.ref}".strip()
-        text = f"{each.evaluator} is from {where} at {each.commit or each.digest}"
-        yield {"level": "note", "place": "Remote evaluators", "text": text}
-
-
-def _drop_empty(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep 0, but not None, empty texts and lists, and False."""
-    return {
-        name: value
-        for name, value in members.items()
-        if value or (value == 0 and value is not False)
     }

@@ -19,7 +19,8 @@ from agentci.reports.groups_and_totals import (
     format_problem,
     sort_worst_first,
 )
-from agentci.reports.html.data import Markup, PageData, escape_text, join_markup, tag
+from agentci.reports.html.data import PageData
+from agentci.reports.html.markup import Markup, escape_text, join_markup, tag
 from agentci.reports.verdict import format_conclusion, format_title, list_reasons
 from agentci.version import __version__
 

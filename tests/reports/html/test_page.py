@@ -13,7 +13,7 @@ from agentci.model.gate import PolicyChange, PolicyComparison
 from agentci.model.result import CallPayload, EvaluatorCalls, Provenance, Report, Status
 from agentci.model.values import Place, Problem, replace
 from agentci.reports.contents import limit_contents
-from agentci.reports.html.data import Markup, escape_text, join_markup, tag
+from agentci.reports.html.markup import Markup, escape_text, join_markup, tag
 from agentci.reports.json_report import JsonReport
 from tests.conftest import Golden
 from tests.helpers.reports import make_report, make_result, mixed_report, shard_report, text_of
