@@ -277,11 +277,12 @@ function memberLine(each, first, isJoined) {
   const { turns } = contentOf(each).run;
   const answer = turns.find(isAnswerChanged);
   const pieces = answer ? diffTexts(baselineOf(answer).answer ?? '', answer.answer ?? '').filter(([kind]) => kind !== '=').map(([kind, text]) => [kind, cutText(text, MAX_VALUES)]) : [];
-  const grown = isJoined ? [] : shownAmounts().filter(([, , name, , least]) => isMore(name, least)(each));
+  const grown = isJoined ? [] : shownAmounts().filter(([, , name, , least]) => !each.large?.[name] && isMore(name, least)(each));
   return [
     make('span.line', each.facts ? factsView(each.facts) : firstCall(turns) ?? (each.tools && toolError(each, turns)) ?? (answer && each.failed_facts ? factsView(each.failed_facts) : answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
     more.length > 0 && quiet(`also ${more.join(', ')}`),
     less.length > 0 && quiet(`not ${less.join(', ')}`),
+    each.large && pill('note', largeText(each)),
     grown.map(([, label, name, format, least]) => quiet(`${label} `, amountDelta(each.amounts[name], each.before[name], format, least))),
   ];
 }

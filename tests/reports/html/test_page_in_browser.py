@@ -2281,6 +2281,17 @@ class TestOtherViews:
             "✕ c1, c2 baseline 30 days → this run 14 days"
         ]
 
+    def test_each_case_of_a_group_shows_its_own_large_increase(self, show: Show) -> None:
+        before = make_run("Within 30 days of delivery.", "Rome")
+        now = make_run("Within 14 days of delivery.", "Rome")
+        runs = [replace(now, latency_ms=latency) for latency in (4800, 12_000, 1200)]
+        page = show(passing_report(*((run, before) for run in runs)), "#/compare")
+        assert page.texts(".beside header b:first-child") == ["c1"]
+        assert page.texts(".beside header .pill")[1:] == ["10\u00d7 slower", "3 cases"]
+        assert page.texts(".members a") == ["c0", "c2"]
+        assert page.texts(".members li:has(.pill)") == [ANY]
+        assert page.texts(".members .pill") == ["4\u00d7 slower"]
+
     def test_causes_without_a_card_say_what_happened(self, show: Show) -> None:
         page = show(changed_days_report(*(f"rule {number}" for number in range(7))))
         [line] = page.texts(".rest a")
