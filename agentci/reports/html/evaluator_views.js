@@ -292,7 +292,7 @@ function sameText(each) {
   if (!each.checks.length) return NOT_RUN;
   if (each.checks.every(({ before }) => !before)) return 'not in the baseline';
   if (each.not_compared) return 'answer and calls not compared: not in both runs';
-  return !each.answer_changed && !each.calls_changed && !contentOf(each).run.turns?.some(({ missing, baseline }) => missing && baseline) && `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
+  return !each.answer_changed && !each.calls_changed && !contentOf(each).run.turns?.some(({ missing, baseline }) => missing && baseline) && `same answer and calls as in the baseline${each.results_changed ? '; other tool results' : ''}`;
 }
 
 /** A case with its scores, calls and answers; of a group, with the number of its other cases. */

@@ -1644,7 +1644,8 @@ class TestCase:
     def test_other_result_of_a_tool_is_no_unchanged_call(self, show: Show) -> None:
         report = other_result_report(reason="exit code 3")
         page = show(report, "#/compare?f=all")
-        assert "same answer and calls; other tool results" in page.texts(".beside header")[0]
+        [header] = page.texts(".beside header")
+        assert "same answer and calls as in the baseline; other tool results" in header
         page = show(report, "#/case/by_air")
         assert page.texts(".chip[aria-pressed=true]") == ["Baseline"]
         assert page.texts(".call .mark") == ["Tool result differs \u00b7 40 ms"]
@@ -1811,6 +1812,21 @@ class TestCase:
         page.run("document.querySelector('a.pill').click()")
         page.wait("document.querySelector('.matrix') !== null")
         assert _rows(page) == ["to_rome", "to_rome_again"]
+
+    @pytest.mark.parametrize(
+        ("reference", "shown"), [("", "expected"), ("?with=both", "expected or baseline")]
+    )
+    def test_unchanged_case_says_what_its_marked_words_differ_from(
+        self, show: Show, reference: str, shown: str
+    ) -> None:
+        page = show(conversation_report(), f"#/case/unchanged{reference}")
+        assert "same answer and calls as in the baseline" in page.texts(".casehead .head")[0]
+        assert page.texts(".casehead .legend span")[0] == f"Differs from {shown}:"
+        now = ["This run", "as in the baseline"]
+        assert now in [each.split("\n") for each in page.texts(".pane h3")]
+        page = show(conversation_report(), "#/case/to_rome?with=expected")
+        assert "This run" in page.texts(".pane h3")
+        assert "as in the baseline" not in page.texts(".casehead .head")[0]
 
     def test_changed_fact_is_beside_the_name_of_a_case(self, show: Show) -> None:
         page = show(changed_facts_report(14), "#/case/c0")
@@ -2033,7 +2049,7 @@ class TestCase:
         page = show(conversation_report(), "#/case/unchanged?with=base")
         assert page.texts(".pane h3")[0].split("\n") == ["This run", "as in the baseline"]
         page = show(conversation_report(), "#/case/unchanged?with=expected")
-        assert page.texts(".pane h3")[:2] == ["Expected", "This run"]
+        assert page.texts(".pane h3")[:2] == ["Expected", "This run\nas in the baseline"]
 
     @pytest.mark.parametrize("width", [1400, 390])
     def test_turn_of_a_finding_leads_there(self, show: Show, width: int) -> None:
