@@ -225,17 +225,18 @@ function firstCall(turns, reference = 'baseline') {
   return [quiet(turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, reference === 'baseline')), found.length > 1 ? quiet(` and ${count(found.length - 1)} more`) : null];
 }
 
-/** Cases of one cause, or with the same changed checks, are together, unless they have an order of their own; the most serious first. */
+/** Cases of one cause, or with the same changed checks or fact, are together, unless they have an order of their own; the most serious first. */
 function groupAlike(cases, { sort }) {
   if (sort !== 'attention') return cases.map((each) => [each]);
   const keyOf = ({ state, cluster, facts, checks, removed, tools, index }) => {
-    if (cluster === undefined && facts) return 'facts';
+    // Of several facts the first: others are often dates and ids.
+    if (cluster === undefined && facts) return `facts ${facts.slice(0, 2).map((each) => each.split(', ')[0])}`;
     const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
     return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
   };
   // Causes are numbered by how serious they are.
   const cause = ({ cluster = Infinity }) => cluster;
-  return [...Map.groupBy(cases, keyOf).values()].map((each) => each.sort(byRank)).sort(([a, ...ones], [b, ...others]) => rank(a) - rank(b) || cause(a) - cause(b) || others.length - ones.length);
+  return [...Map.groupBy(cases, keyOf).values()].map((each) => each.sort(byRank)).sort(([a, ...ones], [b, ...others]) => rank(a) - rank(b) || cause(a) - cause(b) || byFactKind(a, b) || others.length - ones.length);
 }
 
 /** The first of the cases of a group, and a line for each of the others, which follow in full when they are wanted. */
@@ -252,7 +253,7 @@ function comparedCases([first, ...others]) {
   const left = others.length - shown.flat().length;
   const rest = make(
     'div.answer',
-    quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with a changed fact' : 'with the same changed checks'}:`),
+    quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with the same changed fact' : 'with the same changed checks'}:`),
     list([...shown.map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first, same.length > 1)]), ...(left > 0 ? [[make('span'), quiet(`\u2026 and ${count(left)} more`)]] : [])], 'members'),
     make('button.btn', { onclick: open }, others.length > 1 ? `Show all ${count(others.length)} in full` : 'Show it in full'),
   );

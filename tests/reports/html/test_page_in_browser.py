@@ -2410,14 +2410,42 @@ class TestOtherViews:
         ]
         page.run("document.querySelector('.rest a').click()")
         page.wait("location.hash === '#/compare?f=facts'")
-        assert page.texts(".beside .pill") == ["Changed fact", "2 cases"]
-        assert page.texts(".members a") == ["c1"]
+        assert page.texts(".beside header") == [ANY, ANY]
+        assert page.texts(".beside header b:first-child") == ["c2", "c1"]
         page.run("location.hash = '#/compare'")
-        page.wait("document.querySelectorAll('.beside').length === 2")
-        assert page.texts(".beside .pill") == ["Changed fact", "2 cases", "Lower score"]
+        page.wait("document.querySelectorAll('.beside').length === 3")
+        assert page.texts(".beside .pill") == ["Changed fact", "Changed fact", "Lower score"]
+
+    def test_cases_are_grouped_by_the_fact_that_changed(self, show: Show) -> None:
+        """Later facts, such as a date, may differ; other words come after numbers."""
+        period, fee = "Within {} days of delivery, until May {}.", "The fee is {} EUR."
+        words = "The voucher is {} used."
+        answers = (
+            (words.format("seldom"), words.format("not")),
+            (words.format("seldom"), words.format("not")),
+            (period.format(30, 20), period.format(14, 4)),
+            (fee.format(50), fee.format(75)),
+            (period.format(30, 21), period.format(14, 5)),
+            (fee.format(50), fee.format(75)),
+            (fee.format(50), fee.format(75)),
+        )
+        runs = [[make_run(each, "Rome") for each in (now, old)] for old, now in answers]
+        report = limit_contents(passing_report(*((now, old) for now, old in runs)), "full")
+        page = show(report, "#/compare")
+        assert page.texts(".beside header b:first-child") == ["c3", "c2", "c0"]
+        assert page.texts(".beside > .answer > .quiet") == [
+            "2 more cases with the same changed fact:",
+            "1 more case with the same changed fact:",
+            "1 more case with the same changed fact:",
+        ]
+        assert page.texts(".members a") == ["c5", "c6", "c4", "c1"]
 
     def test_cases_of_a_group_beyond_its_lines_are_counted(self, show: Show) -> None:
-        page = show(changed_facts_report(*range(1, 14)), "#/compare")
+        answer = "Within {} days of delivery, for {} EUR."
+        before = make_run(answer.format(30, 99), "Rome")
+        runs = [make_run(answer.format(14, fee), "Rome") for fee in range(1, 14)]
+        report = limit_contents(passing_report(*((run, before) for run in runs)), "full")
+        page = show(report, "#/compare")
         assert page.texts(".beside .pill") == ["Changed fact", "13 cases"]
         assert len(page.texts(".members a")) == 10
         assert page.texts(".members li")[10:] == ["\u2026 and 2 more"]
