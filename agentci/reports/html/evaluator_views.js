@@ -225,13 +225,18 @@ function firstCall(turns, reference = 'baseline') {
   return [quiet(turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, reference === 'baseline')), found.length > 1 ? quiet(` and ${count(found.length - 1)} more`) : null];
 }
 
-/** Cases of one cause, or with the same changed checks or fact, are together, unless they have an order of their own; the most serious first. */
+/** Whether a case is worse only in its amounts. */
+const isOnlyLarge = ({ state, tools, large }) => large && state === 'same' && !tools;
+
+/** Cases of one cause, with the same changed checks or fact, or the same tools and kind of increase, are together, unless they have an order of their own; the most serious first. */
 function groupAlike(cases, { sort }) {
   if (sort !== 'attention') return cases.map((each) => [each]);
-  const keyOf = ({ state, cluster, facts, checks, removed, tools, index }) => {
+  const keyOf = (each) => {
+    const { state, cluster, facts, checks, removed, tools, index } = each;
     // Of several facts the first: others are often dates and ids.
     if (cluster === undefined && facts) return `facts ${facts.slice(0, 2).map((each) => each.split(', ')[0])}`;
     const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
+    if (cluster === undefined && isOnlyLarge(each)) return `${largeText(each).replace(/\S+\u00d7/g, '')} ${[...new Set(contentOf(each).run.turns?.flatMap(({ calls = [] }) => calls.map(({ name }) => name)))].sort()}`;
     return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
   };
   // Causes are numbered by how serious they are.
@@ -253,7 +258,7 @@ function comparedCases([first, ...others]) {
   const left = others.length - shown.flat().length;
   const rest = make(
     'div.answer',
-    quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with the same changed fact' : 'with the same changed checks'}:`),
+    quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with the same changed fact' : isOnlyLarge(first) ? 'with the same tools and kind of increase' : 'with the same changed checks'}:`),
     list([...shown.map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first, same.length > 1)]), ...(left > 0 ? [[make('span'), quiet(`\u2026 and ${count(left)} more`)]] : [])], 'members'),
     make('button.btn', { onclick: open }, others.length > 1 ? `Show all ${count(others.length)} in full` : 'Show it in full'),
   );

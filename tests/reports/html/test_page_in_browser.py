@@ -2308,6 +2308,29 @@ class TestOtherViews:
         assert page.texts(".members li:has(.pill)") == [ANY]
         assert page.texts(".members .pill") == ["4\u00d7 slower"]
 
+    def test_cases_with_a_large_increase_are_grouped_by_its_kind_and_their_tools(
+        self, show: Show
+    ) -> None:
+        before = make_run("There is no flight to Rome.", "Rome")
+        turn = before.turns[0]
+        other = replace(before, turns=(replace(turn, calls=()), before.turns[1]))
+        tokens = TokenTotals(input=9000, output=30)
+        runs = [
+            (replace(before, latency_ms=4800), before),
+            (replace(before, latency_ms=4800, cost_usd=0.02), before),
+            (replace(before, latency_ms=9600), before),
+            (replace(other, latency_ms=9600), other),
+            (replace(before, latency_ms=7200, tokens=tokens), before),
+            (before, before),
+        ]
+        page = show(passing_report(*runs), "#/compare?f=worse")
+        assert page.texts(".beside header b:first-child") == ["c2", "c3", "c4", "c1"]
+        assert page.texts(".beside > .answer > .quiet") == [
+            "1 more case with the same tools and kind of increase:"
+        ]
+        assert page.texts(".members a") == ["c0"]
+        assert page.texts(".members .pill") == ["4\u00d7 slower"]
+
     def test_causes_without_a_card_say_what_happened(self, show: Show) -> None:
         page = show(changed_days_report(*(f"rule {number}" for number in range(7))))
         [line] = page.texts(".rest a")
