@@ -611,7 +611,6 @@ def _column(checks: EvaluatorChecks, report: Report) -> JsonObject:
         ),
         None,
     )
-    own = compared and baseline_text.drop_missing(compared, find_missing(report))
     return {
         "config": format_path(result.config),
         "name": result.evaluator.name,
@@ -620,7 +619,7 @@ def _column(checks: EvaluatorChecks, report: Report) -> JsonObject:
         **asdict(checks.totals),
         "status": choose_status(checks, report, compared),
         "both": _count_passed_in_both(checks, report),
-        **({} if own is None else {"baseline": _describe_change(own)}),
+        **({} if compared is None else {"baseline": _describe_change(compared, report)}),
     }
 
 
@@ -635,7 +634,9 @@ def _count_passed_in_both(checks: EvaluatorChecks, report: Report) -> tuple[int,
     return sum(old for old, _ in both), sum(new for _, new in both), len(both)
 
 
-def _describe_change(compared: EvaluatorComparison) -> JsonObject:
+def _describe_change(compared: EvaluatorComparison, report: Report) -> JsonObject:
+    """Describe a comparison; missing cases are among the changed checks, but no other outcome."""
+    own = baseline_text.drop_missing(compared, find_missing(report))
     is_gone = compared.classes.removed == compared.classes.total
     is_tested = compared.pairs == compared.in_both
     before = compared.before if is_gone else compared.both_before
@@ -650,9 +651,9 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
         "allowed": compared.max_regression,
         "lost": find_lost_status(compared),
         "changed": baseline_text.format_groups(compared),
-        "p": _format_p_value(compared),
-        "label": baseline_text.label_shown(compared),
-        "reason": _shorten_outcome(compared),
+        "p": _format_p_value(own),
+        "label": baseline_text.label_shown(own),
+        "reason": _shorten_outcome(own),
     }
 
 
@@ -731,7 +732,7 @@ def _describe_baseline(
                     "config": format_path(each.config),
                     "name": each.evaluator,
                     "isRemoved": True,
-                    "baseline": _describe_change(each),
+                    "baseline": _describe_change(each, report),
                 }
                 for each in comparison.evaluators
                 if each.classes.removed == each.classes.total

@@ -153,6 +153,25 @@ class TestIndex:
         ]
         assert data_of(compared(mixed_report(), *trends))["lost"]["missing"] == 2
 
+    def test_each_evaluator_counts_the_checks_of_a_removed_case(self) -> None:
+        """Not only one whose outcome is inconclusive because of it."""
+        gone = (make_change("gone", 0.95, None, "removed"),)
+        outcomes = {"price": "pass", "tone": "inconclusive"}
+        results = [make_result("passed", 0.9, evaluator=name) for name in outcomes]
+        trends = [
+            make_trend(
+                evaluator=name,
+                newly_failing=(),
+                no_longer_evaluated=gone,
+                outcome=outcome,
+                after=0.9,
+            )
+            for name, outcome in outcomes.items()
+        ]
+        columns = data_of(compared(make_report(results), *trends))["columns"]
+        changed = {each["name"]: each["baseline"]["changed"] for each in columns}
+        assert changed == dict.fromkeys(outcomes, "1 no longer evaluated (removed)")
+
     def test_cause_is_a_sentence(self) -> None:
         crash = "exit code 1: Traceback (most recent call last):\n  File x\nValueError: no 4711"
         reasons = (
