@@ -19,7 +19,7 @@ from agentci._util.text.change import ARROW, find_numbers
 from agentci._util.text.format import format_count, format_number
 from agentci.evaluators.changed_facts import rank_facts
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
-from agentci.model.case import ChangedText
+from agentci.model.case import CaseSummary, ChangedText
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import SCORED_STATUSES, CheckResult, Report, RunContent, TurnContent
@@ -47,6 +47,7 @@ from agentci.reports.failures import Cause, list_causes, name_causes
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     choose_mean,
+    filter_by_status,
     format_counts,
     format_mean_score,
     format_pass_rate,
@@ -878,7 +879,9 @@ def _describe_policy(report: Report) -> JsonObject:
 
 
 def _list_messages(report: Report) -> Iterator[JsonObject]:
-    """Yield errors, warnings and notes: of the input, of reading runs, and of evaluators."""
+    """Yield errors, warnings and notes: of checks, of the input, of runs, and of the decision."""
+    for (name, text), found in _group_errors(report).items():
+        yield {"level": "error", "place": name, "text": text, **_name_cases(found)}
     for problem in report.problems:
         place = "" if problem.place is None else str(problem.place)
         yield {
@@ -886,19 +889,32 @@ def _list_messages(report: Report) -> Iterator[JsonObject]:
             "place": place,
             "text": format_problem_text(problem),
         }
-    for text, cases in group_warnings(report).items():
-        yield {
-            "level": "warning",
-            "text": text,
-            "cases": [each.id for each in cases[:MAX_CASE_NAMES]],
-            "more": max(0, len(cases) - MAX_CASE_NAMES),
-        }
+    for text, found in group_warnings(report).items():
+        yield {"level": "warning", "text": text, **_name_cases(found)}
+    for text in report.decision.unlisted_notes:
+        yield {"level": "note", "text": text}
     for repeated in summarize_repeats(report.results):
         yield {"level": "note", "place": "Repeats", "text": repeated.line}
     for each in report.provenance:
         where = f"{each.source}: {each.repository} {each.ref}".strip()
         text = f"{each.evaluator} is from {where} at {each.commit or each.digest}"
         yield {"level": "note", "place": "Remote evaluators", "text": text}
+
+
+def _group_errors(report: Report) -> dict[tuple[str, str], list[CaseSummary]]:
+    """Group the cases of errored checks by evaluator and reason."""
+    found: dict[tuple[str, str], list[CaseSummary]] = {}
+    for each in filter_by_status(report.results, "errored"):
+        name = each.evaluator.name + baseline_text.ADVISORY * (not each.evaluator.required)
+        found.setdefault((name, format_cause(each)), []).append(each.case)
+    return found
+
+
+def _name_cases(cases: Sequence[CaseSummary]) -> JsonObject:
+    return {
+        "cases": [each.id for each in cases[:MAX_CASE_NAMES]],
+        "more": max(0, len(cases) - MAX_CASE_NAMES),
+    }
 
 
 def _drop_empty(members: Mapping[str, Any]) -> dict[str, Any]:

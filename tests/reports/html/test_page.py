@@ -256,6 +256,26 @@ class TestIndex:
         )
         assert "policy" not in data_of(replace(mixed_report(), policy=PolicyComparison(base="x")))
 
+    def test_messages_have_errored_checks_by_reason_and_notes(self) -> None:
+        rows = [
+            ("a", "tone", "exit 3"),
+            ("b", "tone", "exit 3"),
+            ("a", "price", "killed"),
+        ]
+        results = [
+            make_result("errored", case=case, evaluator=name, reason=why, required=name == "tone")
+            for case, name, why in rows
+        ]
+        report = make_report(results)
+        note = "1 advisory check did not pass (price)"
+        decision = replace(report.decision, unlisted_notes=(note,))
+        errors = {"level": "error", "more": 0}
+        assert data_of(replace(report, decision=decision))["messages"] == [
+            {**errors, "place": "tone", "text": "exit 3", "cases": ["a", "b"]},
+            {**errors, "place": "price (advisory)", "text": "killed", "cases": ["a"]},
+            {"level": "note", "text": note},
+        ]
+
     def test_messages_have_problems_warnings_repeats_and_sources(self) -> None:
         source = Provenance(
             config="a.yaml", evaluator="tone", source="github", repository="a/b", revision="v1",
@@ -265,7 +285,7 @@ class TestIndex:
         warned = make_result("passed", 1.0, case="odd", warnings=["1 span dropped"])
         report = replace(report, results=(*report.results, warned))
         messages = data_of(report)["messages"]
-        assert {each["level"] for each in messages} == {"warning", "note"}
+        assert {each["level"] for each in messages} == {"error", "warning", "note"}
         texts = " ".join(each["text"] for each in messages)
         assert "1 span dropped" in texts
         assert "flaky" in texts

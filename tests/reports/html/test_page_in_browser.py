@@ -2778,6 +2778,7 @@ class TestOtherViews:
             *("1 eval case", "present", "removed"),
         ]
         assert page.texts(".message")
+        assert page.texts("h1") == ["Errors, warnings, notes and policy"]
         page.press("Escape")
         page.wait("document.querySelector('.verdict') !== null")
         assert page.texts(".verdict .note del") == ["1"]
