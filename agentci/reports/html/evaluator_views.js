@@ -2,6 +2,8 @@
 
 const BINS = 10;
 const MAX_CHANGED = 50;
+// Of evaluators beside the first case that changed; the table of more is folded.
+const MAX_SCORE_ROWS = 3;
 const MAX_PRINTED = 500;
 
 function evaluatorsView() {
@@ -115,7 +117,7 @@ function compareView() {
     make('div.head', make('h1', 'Comparison with the baseline'), make('code', baselineName()), make('span.why', changesText())),
     make('div.card.lost', lostNotes(Infinity)),
     make('div.card.folds',
-    rows.length ? make('details.fold', { open: isPrinted || !isNarrow.matches }, make('summary', 'Scores by evaluator: ', baseline.outcomes), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
+    rows.length ? make('details.fold', { open: isPrinted || (!isNarrow.matches && rows.length <= MAX_SCORE_ROWS) }, make('summary', 'Scores by evaluator: ', baseline.outcomes), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
     make(
       'details.fold.classes',
       { open: isPrinted },

@@ -952,7 +952,7 @@ class TestOverview:
         assert page.texts(".matrix thead th > :first-child") == ["check_5", "6 more, all 1 \u00bb"]
 
     @pytest.mark.parametrize("width", [1280, 1440, 390])
-    @pytest.mark.parametrize("evaluators", [1, 3, 8, 15, 30])
+    @pytest.mark.parametrize("evaluators", [1, 3, 8, 10, 15, 30])
     def test_columns_fit_or_scroll_visibly(self, show: Show, evaluators: int, width: int) -> None:
         """With many evaluators, the table scrolls in its own region, also by keyboard."""
         chunks = Chunks()
@@ -974,7 +974,7 @@ class TestOverview:
         )
         assert cut == []
         assert page.run("document.documentElement.scrollWidth") <= width
-        is_wider = width > 400 and evaluators > 8
+        is_wider = width > 400 and evaluators > 10
         assert page.run("document.querySelector('.wider') !== null") == is_wider
         if not is_wider:
             return
@@ -2637,6 +2637,22 @@ class TestOtherViews:
         page.press("Escape")
         page.wait("document.querySelector('.controls') !== null")
         assert page.run("scrollY") == 0
+
+    def test_comparison_of_many_evaluators_shows_its_first_case(self, show: Show) -> None:
+        """Their table is folded; that of a few evaluators is not."""
+        given = wide_report(10, cases=4)
+        before = {each.id: BaselineCheck(status="passed", score=1.0) for each in given.results}
+        trends = [make_trend(evaluator=f"evaluator_{number}") for number in range(10)]
+        report = replace(compared(given, *trends), baseline=before)
+        page = show(report, "#/compare", width=1280, height=800)
+        top = page.run("document.querySelector('.beside').getBoundingClientRect().top")
+        assert top < 500
+        page.run("document.querySelector('.folds summary').click()")
+        assert len(page.texts(".compared tbody tr")) == 10
+        page = show(
+            replace(report, comparison=compared(given, *trends[:3]).comparison), "#/compare"
+        )
+        assert len(page.texts(".compared tbody tr")) == 3
 
     def test_comparison_without_changes_says_so(self, show: Show) -> None:
         report = conversation_report()
