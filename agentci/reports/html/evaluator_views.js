@@ -235,8 +235,7 @@ function groupAlike(cases, { sort }) {
   if (sort !== 'attention') return cases.map((each) => [each]);
   const keyOf = (each) => {
     const { state, cluster, facts, checks, removed, tools, index } = each;
-    // Of several facts the first: others are often dates and ids.
-    if (cluster === undefined && facts) return `facts ${facts.slice(0, 2).map((each) => each.split(', ')[0])}`;
+    if (cluster === undefined && facts) return `facts ${facts[3]}`;
     const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
     if (cluster === undefined && isOnlyLarge(each)) return `${largeText(each).replace(/\S+\u00d7/g, '')} ${[...new Set(contentOf(each).run.turns?.flatMap(({ calls = [] }) => calls.map(({ name }) => name)))].sort()}`;
     return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
