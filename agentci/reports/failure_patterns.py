@@ -123,8 +123,8 @@ class FailurePattern(Struct, frozen=True, kw_only=True):
         wording: the same, with the words of reasons that are also in the texts of the case; cases
             with the same wording have the same cause, too.
         decisive: the check that decides it.
-        kind: how its calls and answers differ, without their values: ``missing refund``; empty if
-            they do not, or if a tool error is the cause.
+        kind: how its calls and answers differ, without their values: ``refund not called``; empty
+            if they do not, or if a tool error is the cause.
         tool_error: its cause, if that is one.
         key: equal for cases that fail in the same way.
         phrases: what differs, then what the checks say.
@@ -314,29 +314,43 @@ def _list_kinds(content: RunContent, reference: Reference) -> Iterator[str]:
     kinds: dict[bool, str] = {}
     for turn in content.turns:
         if turn.missing:
-            kinds.setdefault(False, "missing turn")
+            kinds.setdefault(False, "a turn is missing")
             continue
         rows, answers = compare_turn(turn, choose_reference(turn, reference))
         if rows:
             kinds.setdefault(False, _describe_kind(rows))
         if answers is not None:
-            kinds.setdefault(True, "no answer" if turn.answer is None else "another answer")
+            kinds.setdefault(True, "no answer" if turn.answer is None else "the answer differs")
     yield from (kinds[each] for each in sorted(kinds))
 
 
 def _describe_kind(rows: Sequence[ToolCallRow]) -> str:
-    """Describe the first call that differs: ``other arguments refund (lines[].sum)``.
+    """Describe the first call that differs: ``refund called with another lines[].sum``.
 
     A missing one may have been replaced by an unexpected one.
     """
     found: dict[str, str] = {}
     for row in rows:
-        path = row.changes[0].path if row.changes else ""
-        name = _name_tool(row)
-        text = f"{'other arguments' if row.mark == 'differs' else row.mark} {name}"
-        found.setdefault(row.mark, f"{text} ({_DIGITS.sub('', path)})" if path else text)
+        found.setdefault(row.mark, _describe_call(row))
     pair = [found[each] for each in ("missing", "unexpected") if each in found]
     return "; ".join(pair) if rows[0].mark in ("missing", "unexpected") else found[rows[0].mark]
+
+
+def _describe_call(row: ToolCallRow) -> str:
+    name = _name_tool(row)
+    if row.mark != "differs":
+        return _KINDS[row.mark].format(name)
+    path = _DIGITS.sub("", row.changes[0].path) if row.changes else ""
+    return f"{name} called with {f'another {path}' if path else 'other arguments'}"
+
+
+_KINDS: Final = {
+    "missing": "{} not called",
+    "unexpected": "unexpected call of {}",
+    "moved": "{} called in another order",
+    "forbidden": "forbidden call of {}",
+    "allowed": "additional call of {}",
+}
 
 
 def _name_tool(row: ToolCallRow) -> str:

@@ -801,19 +801,38 @@ def test_causes_have_different_names() -> None:
     named = name_causes(report_of(*refunds))
     reason = "response_quality: the amount for the kettle is not that of the order"
     assert [*named.values()] == [
-        f"{reason} (other arguments refund (amount))",
-        f"{reason} (missing refund; unexpected escalate)",
-        f"{reason} (missing refund; unexpected pay)",
+        f"{reason} (refund called with another amount)",
+        f"{reason} (refund not called; unexpected call of escalate)",
+        f"{reason} (refund not called; unexpected call of pay)",
     ]
     assert name_causes(report_of(*refunds[:1])) == {}
     silent = [case_of(_turn(answer, PARCEL), misses=[]) for answer in ("No.", None)]
     name = "response_quality"
-    kinds = [f"{name}: another answer", f"{name}: no answer"]
+    kinds = [f"{name}: the answer differs", f"{name}: no answer"]
     assert [*name_causes(report_of(*silent)).values()] == kinds
     findings = [
         case_of(_turn("No.", PARCEL), misses=["is rude", *more]) for more in ([], ["is late"])
     ]
     assert [*name_causes(report_of(*findings)).values()] == [f"{name}: is rude (is late)"]
+
+
+def test_causes_are_named_by_plain_phrases() -> None:
+    phrases = {
+        "missing": "refund not called",
+        "unexpected": "unexpected call of refund",
+        "differs": "refund called with other arguments",
+        "moved": "refund called in another order",
+        "forbidden": "forbidden call of refund",
+        "allowed": "additional call of refund",
+    }
+    cases = []
+    for mark in phrases:
+        row = {"mark": mark, "expected": "refund(id=1)", "actual": "refund(id=1)", "note": ""}
+        turn = {"satisfied": False, "title": "turn 1", "rows": [row]}
+        details = {"trajectories": [turn]}
+        cases.append(case_of(_turn("No.", PARCEL), misses=["is wrong"], details=details))
+    named = name_causes(report_of(*cases)).values()
+    assert {*named} == {f"response_quality: is wrong ({each})" for each in phrases.values()}
 
 
 def test_serious_causes_come_before_frequent_ones() -> None:

@@ -94,6 +94,7 @@ function caseTitle(each) {
     each.facts && [link('facts', pill('note', 'Changed fact')), make('span', factsView(each.facts))],
     each.answer_changed && !each.facts && link('answer', pill('note', 'Answer changed')),
     each.large && link('large', pill('note', largeText(each))),
+    HAS_BASELINE && make('span', sameText(each)),
     each.tags.map((tag) => make('a.quiet', { href: writeHash('/', { q: `#${tag}` }) }, `#${tag}`)),
   );
 }
@@ -107,12 +108,12 @@ function compareBar(each, references, reference, params) {
       { 'data-with': name, 'aria-pressed': String(name === reference), onclick: () => go(caseHash(each, null, { ...params, with: name })) },
       references[name],
     );
-  const side = { base: 'baseline only', both: 'expected or baseline only' }[reference] ?? 'expected only';
+  const side = { base: 'baseline', both: 'expected or baseline' }[reference] ?? 'expected';
   return make(
     'div.crumb',
     quiet({ id: 'compared' }, 'Compare with'),
     make('div.chips', { role: 'group', 'aria-labelledby': 'compared' }, names.map(button)),
-    reference === 'off' ? null : make('span.legend', make('span', make('del', side)), make('span', make('ins', 'this run only'))),
+    reference === 'off' ? null : make('span.legend', make('span', `Differs from ${side}:`), make('span', make('del', `${side} only`)), make('span', make('ins', 'this run only'))),
   );
 }
 

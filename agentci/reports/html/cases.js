@@ -171,6 +171,8 @@ const rank = (each) => Math.min(STATES.indexOf(shownState(each) ?? 'same'), each
 const shownState = ({ state, facts }) => (facts && !(STATES.indexOf(state) < STATES.indexOf('changed_fact')) ? 'changed_fact' : state);
 /** The amounts that are much more; tokens are what costs. */
 const largeText = ({ large: { tokens, ...others } }) => Object.values(others.usd ? others : { ...others, tokens }).filter(Boolean).join(', ');
+/** How many times the first of these amounts grew. */
+const largest = (each) => (each.large ? parseFloat(largeText(each)) : 0);
 const statusRank = (each) => STATUSES.indexOf(each.status);
 /** The order of changed facts: numbers, negations, words. */
 const factKind = ({ facts }) => facts?.[2] ?? 0;
@@ -189,7 +191,7 @@ const ORDERS = {
   attention: [
     'Needs attention',
     (a, b) =>
-      rank(a) - rank(b) || byFactKind(a, b) || statusRank(a) - statusRank(b) || worse(a, b) || a.index - b.index,
+      rank(a) - rank(b) || byFactKind(a, b) || statusRank(a) - statusRank(b) || worse(a, b) || largest(b) - largest(a) || a.index - b.index,
   ],
   drop: ['Largest drop', (a, b) => a.drop - b.drop || a.drops - b.drops],
   gain: ['Largest gain', (a, b) => b.gain - a.gain],

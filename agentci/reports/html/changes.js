@@ -21,9 +21,9 @@ function changesView() {
     ...causeLines(DATA.known, { state: 'still_failing' }),
   ];
   const most = MAX_CAUSES - cards.length;
-  const largest = CASES.filter((each) => each.large && STATES[rank(each)] === 'large').sort((a, b) => parseFloat(largeText(b)) - parseFloat(largeText(a)));
+  const grown = CASES.filter((each) => each.large && STATES[rank(each)] === 'large').sort((a, b) => largest(b) - largest(a));
   const [facts, ...others] = LOWER_OR_FIXED.map((state) =>
-    (state === 'large' ? largest : byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).sort(byFactKind)).slice(0, 1).map((each) => ({ ...each, state })),
+    (state === 'large' ? grown : byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).sort(byFactKind)).slice(0, 1).map((each) => ({ ...each, state })),
   );
   const rest = [facts, lines.slice(0, most), others].flat(2);
   if (!cards.length && !rest.length) return null;

@@ -5,6 +5,7 @@ which the page reads when one of them is opened. Empty members are left out, whi
 10,000 checks fast to write and to open. Programs read ``results.json`` instead.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -109,9 +110,10 @@ class PageData:
         self._ranks: dict[int, int] = {}
         self._missing = find_missing_contents(report)
         self._facts = {
-            id(outcome): [*_show(each), rank_facts(outcome.summary.changes.facts)]
+            id(outcome): [*_show(each), rank_facts(facts), _FURTHER_FACTS.sub(r"\1", facts)]
             for outcome, each in list_changed_facts(report)
             if outcome.summary.changes is not None
+            for facts in [outcome.summary.changes.facts]
         }
 
     def render_blocks(self) -> Iterator[Markup]:
@@ -385,6 +387,10 @@ def _list_failed_facts(outcome: CaseOutcome) -> list[str] | None:
     if outcome.cluster is None or changes is None or not (changes.facts and changes.answer):
         return None
     return _show(changes.answer)
+
+
+# By the first fact of each side, cases are grouped: others are often dates and ids.
+_FURTHER_FACTS: Final = re.compile(r'("[^"]*")( "[^"]*")+')
 
 
 def _show(facts: ChangedText) -> list[str]:

@@ -2,6 +2,8 @@
 
 const BINS = 10;
 const MAX_CHANGED = 50;
+// Of evaluators beside the first case that changed; the table of more is folded.
+const MAX_SCORE_ROWS = 3;
 const MAX_PRINTED = 500;
 
 function evaluatorsView() {
@@ -115,7 +117,7 @@ function compareView() {
     make('div.head', make('h1', 'Comparison with the baseline'), make('code', baselineName()), make('span.why', changesText())),
     make('div.card.lost', lostNotes(Infinity)),
     make('div.card.folds',
-    rows.length ? make('details.fold', { open: isPrinted || !isNarrow.matches }, make('summary', 'Scores by evaluator: ', baseline.outcomes), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
+    rows.length ? make('details.fold', { open: isPrinted || (!isNarrow.matches && rows.length <= MAX_SCORE_ROWS) }, make('summary', 'Scores by evaluator: ', baseline.outcomes), scrolled('Scores by evaluator', labelled(tableOf('wide compared', heads, rows), heads))) : null,
     make(
       'details.fold.classes',
       { open: isPrinted },
@@ -225,17 +227,22 @@ function firstCall(turns, reference = 'baseline') {
   return [quiet(turns.length > 1 ? `Tool call (turn ${index + 1}) ` : 'Tool call '), make('span.mono', callExcerpt(row, reference === 'baseline')), found.length > 1 ? quiet(` and ${count(found.length - 1)} more`) : null];
 }
 
-/** Cases of one cause, or with the same changed checks, are together, unless they have an order of their own; the most serious first. */
+/** Whether a case is worse only in its amounts. */
+const isOnlyLarge = ({ state, tools, large }) => large && state === 'same' && !tools;
+
+/** Cases of one cause, with the same changed checks or fact, or the same tools and kind of increase, are together, unless they have an order of their own; the most serious first. */
 function groupAlike(cases, { sort }) {
   if (sort !== 'attention') return cases.map((each) => [each]);
-  const keyOf = ({ state, cluster, facts, checks, removed, tools, index }) => {
-    if (cluster === undefined && facts) return 'facts';
+  const keyOf = (each) => {
+    const { state, cluster, facts, checks, removed, tools, index } = each;
+    if (cluster === undefined && facts) return `facts ${facts[3]}`;
     const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
+    if (cluster === undefined && isOnlyLarge(each)) return `${largeText(each).replace(/\S+\u00d7/g, '')} ${[...new Set(contentOf(each).run.turns?.flatMap(({ calls = [] }) => calls.map(({ name }) => name)))].sort()}`;
     return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
   };
   // Causes are numbered by how serious they are.
   const cause = ({ cluster = Infinity }) => cluster;
-  return [...Map.groupBy(cases, keyOf).values()].map((each) => each.sort(byRank)).sort(([a, ...ones], [b, ...others]) => rank(a) - rank(b) || cause(a) - cause(b) || others.length - ones.length);
+  return [...Map.groupBy(cases, keyOf).values()].map((each) => each.sort(byRank)).sort(([a, ...ones], [b, ...others]) => rank(a) - rank(b) || cause(a) - cause(b) || byFactKind(a, b) || others.length - ones.length);
 }
 
 /** The first of the cases of a group, and a line for each of the others, which follow in full when they are wanted. */
@@ -252,7 +259,7 @@ function comparedCases([first, ...others]) {
   const left = others.length - shown.flat().length;
   const rest = make(
     'div.answer',
-    quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with a changed fact' : 'with the same changed checks'}:`),
+    quiet(`${countOf(others.length, 'more case')} ${first.cluster !== undefined ? 'of the same cause' : first.facts ? 'with the same changed fact' : isOnlyLarge(first) ? 'with the same tools and kind of increase' : 'with the same changed checks'}:`),
     list([...shown.map((same) => [dot(same[0].status), make('span', caseAnchors(same.slice(0, MAX_NAMES)), same.length > MAX_NAMES && quiet(`, \u2026 and ${count(same.length - MAX_NAMES)} more`)), memberLine(same[0], first, same.length > 1)]), ...(left > 0 ? [[make('span'), quiet(`\u2026 and ${count(left)} more`)]] : [])], 'members'),
     make('button.btn', { onclick: open }, others.length > 1 ? `Show all ${count(others.length)} in full` : 'Show it in full'),
   );
@@ -277,11 +284,12 @@ function memberLine(each, first, isJoined) {
   const { turns } = contentOf(each).run;
   const answer = turns.find(isAnswerChanged);
   const pieces = answer ? diffTexts(baselineOf(answer).answer ?? '', answer.answer ?? '').filter(([kind]) => kind !== '=').map(([kind, text]) => [kind, cutText(text, MAX_VALUES)]) : [];
-  const grown = isJoined ? [] : shownAmounts().filter(([, , name, , least]) => isMore(name, least)(each));
+  const grown = isJoined ? [] : shownAmounts().filter(([, , name, , least]) => !each.large?.[name] && isMore(name, least)(each));
   return [
     make('span.line', each.facts ? factsView(each.facts) : firstCall(turns) ?? (each.tools && toolError(each, turns)) ?? (answer && each.failed_facts ? factsView(each.failed_facts) : answer ? markedText(pieces, null).map((piece) => [piece, ' ']) : sameText(each))),
     more.length > 0 && quiet(`also ${more.join(', ')}`),
     less.length > 0 && quiet(`not ${less.join(', ')}`),
+    each.large && pill('note', largeText(each)),
     grown.map(([, label, name, format, least]) => quiet(`${label} `, amountDelta(each.amounts[name], each.before[name], format, least))),
   ];
 }
@@ -291,7 +299,7 @@ function sameText(each) {
   if (!each.checks.length) return NOT_RUN;
   if (each.checks.every(({ before }) => !before)) return 'not in the baseline';
   if (each.not_compared) return 'answer and calls not compared: not in both runs';
-  return !each.answer_changed && !each.calls_changed && !contentOf(each).run.turns?.some(({ missing, baseline }) => missing && baseline) && `same answer and calls${each.results_changed ? '; other tool results' : ''}`;
+  return !each.answer_changed && !each.calls_changed && !contentOf(each).run.turns?.some(({ missing, baseline }) => missing && baseline) && `same answer and calls as in the baseline${each.results_changed ? '; other tool results' : ''}`;
 }
 
 /** A case with its scores, calls and answers; of a group, with the number of its other cases. */

@@ -5,7 +5,7 @@ const LEVEL_COLOURS = { error: 'failed', warning: 'errored', note: 'note' };
 function messagesView() {
   const { policy } = DATA;
   return [
-    make('h1', policy ? 'Messages and policy' : 'Messages'),
+    make('h1', `Errors, warnings${policy ? ', notes and policy' : ' and notes'}`),
     policy && policyView(policy),
     messagesCard(),
     DATA.messages || policy ? null : make('div.card.none', make('p', 'No messages.')),

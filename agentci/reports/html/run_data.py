@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from agentci._util.text.change import ARROW
 from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
+from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.requests import EvaluatorIdentity
 from agentci.model.result import SCORED_STATUSES, Report
@@ -21,9 +22,11 @@ from agentci.reports import comparison as baseline_text
 from agentci.reports.case_counts import find_missing, list_missing_cases
 from agentci.reports.case_states import CASE_CLASSES
 from agentci.reports.changed_checks import LostChecks
+from agentci.reports.check_text import format_cause
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
     choose_mean,
+    filter_by_status,
     format_counts,
     format_mean_score,
     format_pass_rate,
@@ -127,7 +130,6 @@ def describe_column(checks: EvaluatorChecks, report: Report) -> JsonObject:
         ),
         None,
     )
-    own = compared and baseline_text.drop_missing(compared, find_missing(report))
     return {
         "config": format_path(result.config),
         "name": result.evaluator.name,
@@ -136,7 +138,7 @@ def describe_column(checks: EvaluatorChecks, report: Report) -> JsonObject:
         **asdict(checks.totals),
         "status": choose_status(checks, report, compared),
         "both": _count_passed_in_both(checks, report),
-        **({} if own is None else {"baseline": _describe_change(own)}),
+        **({} if compared is None else {"baseline": _describe_change(compared, report)}),
     }
 
 
@@ -184,7 +186,7 @@ def describe_baseline(
                     "config": format_path(each.config),
                     "name": each.evaluator,
                     "isRemoved": True,
-                    "baseline": _describe_change(each),
+                    "baseline": _describe_change(each, report),
                 }
                 for each in comparison.evaluators
                 if each.classes.removed == each.classes.total
@@ -204,7 +206,9 @@ def describe_baseline(
     }
 
 
-def _describe_change(compared: EvaluatorComparison) -> JsonObject:
+def _describe_change(compared: EvaluatorComparison, report: Report) -> JsonObject:
+    """Describe a comparison; missing cases are among the changed checks, but no other outcome."""
+    own = baseline_text.drop_missing(compared, find_missing(report))
     is_gone = compared.classes.removed == compared.classes.total
     is_tested = compared.pairs == compared.in_both
     before = compared.before if is_gone else compared.both_before
@@ -219,9 +223,9 @@ def _describe_change(compared: EvaluatorComparison) -> JsonObject:
         "allowed": compared.max_regression,
         "lost": find_lost_status(compared),
         "changed": baseline_text.format_groups(compared),
-        "p": _format_p_value(compared),
-        "label": baseline_text.label_shown(compared),
-        "reason": _shorten_outcome(compared),
+        "p": _format_p_value(own),
+        "label": baseline_text.label_shown(own),
+        "reason": _shorten_outcome(own),
     }
 
 
@@ -361,7 +365,9 @@ def describe_policy(report: Report) -> JsonObject:
 
 
 def list_messages(report: Report) -> Iterator[JsonObject]:
-    """Yield errors, warnings and notes: of the input, of reading runs, and of evaluators."""
+    """Yield errors, warnings and notes: of checks, of the input, of runs, and of the decision."""
+    for (name, text), found in _group_errors(report).items():
+        yield {"level": "error", "place": name, "text": text, **_name_cases(found)}
     for problem in report.problems:
         place = "" if problem.place is None else str(problem.place)
         yield {
@@ -369,19 +375,32 @@ def list_messages(report: Report) -> Iterator[JsonObject]:
             "place": place,
             "text": format_problem_text(problem),
         }
-    for text, cases in group_warnings(report).items():
-        yield {
-            "level": "warning",
-            "text": text,
-            "cases": [each.id for each in cases[:MAX_CASE_NAMES]],
-            "more": max(0, len(cases) - MAX_CASE_NAMES),
-        }
+    for text, found in group_warnings(report).items():
+        yield {"level": "warning", "text": text, **_name_cases(found)}
+    for text in report.decision.unlisted_notes:
+        yield {"level": "note", "text": text}
     for repeated in summarize_repeats(report.results):
         yield {"level": "note", "place": "Repeats", "text": repeated.line}
     for each in report.provenance:
         where = f"{each.source}: {each.repository} {each.ref}".strip()
         text = f"{each.evaluator} is from {where} at {each.commit or each.digest}"
         yield {"level": "note", "place": "Remote evaluators", "text": text}
+
+
+def _group_errors(report: Report) -> dict[tuple[str, str], list[CaseSummary]]:
+    """Group the cases of errored checks by evaluator and reason."""
+    found: dict[tuple[str, str], list[CaseSummary]] = {}
+    for each in filter_by_status(report.results, "errored"):
+        name = each.evaluator.name + baseline_text.ADVISORY * (not each.evaluator.required)
+        found.setdefault((name, format_cause(each)), []).append(each.case)
+    return found
+
+
+def _name_cases(cases: Sequence[CaseSummary]) -> JsonObject:
+    return {
+        "cases": [each.id for each in cases[:MAX_CASE_NAMES]],
+        "more": max(0, len(cases) - MAX_CASE_NAMES),
+    }
 
 
 def drop_empty(members: Mapping[str, Any]) -> dict[str, Any]:

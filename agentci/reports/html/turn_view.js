@@ -237,11 +237,12 @@ function answerView(turn, base, reference) {
     return pane('This run', folded([actual], actual.length), { isNow: true, note });
   }
   const pieces = compared(texts.find(known));
+  const note = actual !== null && base?.answer === actual && 'as in the baseline';
   return make(
     'div.panes',
     reference === 'base' ? null : side('Expected', turn.expected_answer, 'No expected answer'),
     reference === 'base' && side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn'),
-    pane('This run', actual === null ? none : pieces ? comparedText(pieces, '+') : folded([actual], actual.length), { isNow: true }),
+    pane('This run', actual === null ? none : pieces ? comparedText(pieces, '+') : folded([actual], actual.length), { isNow: true, note }),
     reference === 'both' && side('Baseline', base?.answer, base ? 'No answer' : 'The baseline lacks this turn'),
   );
 }

@@ -153,6 +153,25 @@ class TestIndex:
         ]
         assert data_of(compared(mixed_report(), *trends))["lost"]["missing"] == 2
 
+    def test_each_evaluator_counts_the_checks_of_a_removed_case(self) -> None:
+        """Not only one whose outcome is inconclusive because of it."""
+        gone = (make_change("gone", 0.95, None, "removed"),)
+        outcomes = {"price": "pass", "tone": "inconclusive"}
+        results = [make_result("passed", 0.9, evaluator=name) for name in outcomes]
+        trends = [
+            make_trend(
+                evaluator=name,
+                newly_failing=(),
+                no_longer_evaluated=gone,
+                outcome=outcome,
+                after=0.9,
+            )
+            for name, outcome in outcomes.items()
+        ]
+        columns = data_of(compared(make_report(results), *trends))["columns"]
+        changed = {each["name"]: each["baseline"]["changed"] for each in columns}
+        assert changed == dict.fromkeys(outcomes, "1 no longer evaluated (removed)")
+
     def test_cause_is_a_sentence(self) -> None:
         crash = "exit code 1: Traceback (most recent call last):\n  File x\nValueError: no 4711"
         reasons = (
@@ -237,6 +256,26 @@ class TestIndex:
         )
         assert "policy" not in data_of(replace(mixed_report(), policy=PolicyComparison(base="x")))
 
+    def test_messages_have_errored_checks_by_reason_and_notes(self) -> None:
+        rows = [
+            ("a", "tone", "exit 3"),
+            ("b", "tone", "exit 3"),
+            ("a", "price", "killed"),
+        ]
+        results = [
+            make_result("errored", case=case, evaluator=name, reason=why, required=name == "tone")
+            for case, name, why in rows
+        ]
+        report = make_report(results)
+        note = "1 advisory check did not pass (price)"
+        decision = replace(report.decision, unlisted_notes=(note,))
+        errors = {"level": "error", "more": 0}
+        assert data_of(replace(report, decision=decision))["messages"] == [
+            {**errors, "place": "tone", "text": "exit 3", "cases": ["a", "b"]},
+            {**errors, "place": "price (advisory)", "text": "killed", "cases": ["a"]},
+            {"level": "note", "text": note},
+        ]
+
     def test_messages_have_problems_warnings_repeats_and_sources(self) -> None:
         source = Provenance(
             config="a.yaml", evaluator="tone", source="github", repository="a/b", revision="v1",
@@ -246,7 +285,7 @@ class TestIndex:
         warned = make_result("passed", 1.0, case="odd", warnings=["1 span dropped"])
         report = replace(report, results=(*report.results, warned))
         messages = data_of(report)["messages"]
-        assert {each["level"] for each in messages} == {"warning", "note"}
+        assert {each["level"] for each in messages} == {"error", "warning", "note"}
         texts = " ".join(each["text"] for each in messages)
         assert "1 span dropped" in texts
         assert "flaky" in texts
@@ -401,7 +440,7 @@ class TestLargeReport:
         assert len(data_of(replace(report, problems=()))["evaluators"]) == 1
 
     def test_page_code_is_small(self) -> None:
-        assert len(page_of(make_report([]))) < 118_600
+        assert len(page_of(make_report([]))) < 119_100
 
     def test_result_of_the_baseline_is_not_in_a_page_without_content(self) -> None:
         report = failing_tool_report("secret")

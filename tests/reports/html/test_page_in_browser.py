@@ -952,7 +952,7 @@ class TestOverview:
         assert page.texts(".matrix thead th > :first-child") == ["check_5", "6 more, all 1 \u00bb"]
 
     @pytest.mark.parametrize("width", [1280, 1440, 390])
-    @pytest.mark.parametrize("evaluators", [1, 3, 8, 15, 30])
+    @pytest.mark.parametrize("evaluators", [1, 3, 8, 10, 15, 30])
     def test_columns_fit_or_scroll_visibly(self, show: Show, evaluators: int, width: int) -> None:
         """With many evaluators, the table scrolls in its own region, also by keyboard."""
         chunks = Chunks()
@@ -974,7 +974,7 @@ class TestOverview:
         )
         assert cut == []
         assert page.run("document.documentElement.scrollWidth") <= width
-        is_wider = width > 400 and evaluators > 8
+        is_wider = width > 400 and evaluators > 10
         assert page.run("document.querySelector('.wider') !== null") == is_wider
         if not is_wider:
             return
@@ -1644,7 +1644,8 @@ class TestCase:
     def test_other_result_of_a_tool_is_no_unchanged_call(self, show: Show) -> None:
         report = other_result_report(reason="exit code 3")
         page = show(report, "#/compare?f=all")
-        assert "same answer and calls; other tool results" in page.texts(".beside header")[0]
+        [header] = page.texts(".beside header")
+        assert "same answer and calls as in the baseline; other tool results" in header
         page = show(report, "#/case/by_air")
         assert page.texts(".chip[aria-pressed=true]") == ["Baseline"]
         assert page.texts(".call .mark") == ["Tool result differs \u00b7 40 ms"]
@@ -1811,6 +1812,21 @@ class TestCase:
         page.run("document.querySelector('a.pill').click()")
         page.wait("document.querySelector('.matrix') !== null")
         assert _rows(page) == ["to_rome", "to_rome_again"]
+
+    @pytest.mark.parametrize(
+        ("reference", "shown"), [("", "expected"), ("?with=both", "expected or baseline")]
+    )
+    def test_unchanged_case_says_what_its_marked_words_differ_from(
+        self, show: Show, reference: str, shown: str
+    ) -> None:
+        page = show(conversation_report(), f"#/case/unchanged{reference}")
+        assert "same answer and calls as in the baseline" in page.texts(".casehead .head")[0]
+        assert page.texts(".casehead .legend span")[0] == f"Differs from {shown}:"
+        now = ["This run", "as in the baseline"]
+        assert now in [each.split("\n") for each in page.texts(".pane h3")]
+        page = show(conversation_report(), "#/case/to_rome?with=expected")
+        assert "This run" in page.texts(".pane h3")
+        assert "as in the baseline" not in page.texts(".casehead .head")[0]
 
     def test_changed_fact_is_beside_the_name_of_a_case(self, show: Show) -> None:
         page = show(changed_facts_report(14), "#/case/c0")
@@ -2033,7 +2049,7 @@ class TestCase:
         page = show(conversation_report(), "#/case/unchanged?with=base")
         assert page.texts(".pane h3")[0].split("\n") == ["This run", "as in the baseline"]
         page = show(conversation_report(), "#/case/unchanged?with=expected")
-        assert page.texts(".pane h3")[:2] == ["Expected", "This run"]
+        assert page.texts(".pane h3")[:2] == ["Expected", "This run\nas in the baseline"]
 
     @pytest.mark.parametrize("width", [1400, 390])
     def test_turn_of_a_finding_leads_there(self, show: Show, width: int) -> None:
@@ -2281,6 +2297,40 @@ class TestOtherViews:
             "✕ c1, c2 baseline 30 days → this run 14 days"
         ]
 
+    def test_each_case_of_a_group_shows_its_own_large_increase(self, show: Show) -> None:
+        before = make_run("Within 30 days of delivery.", "Rome")
+        now = make_run("Within 14 days of delivery.", "Rome")
+        runs = [replace(now, latency_ms=latency) for latency in (4800, 12_000, 1200)]
+        page = show(passing_report(*((run, before) for run in runs)), "#/compare")
+        assert page.texts(".beside header b:first-child") == ["c1"]
+        assert page.texts(".beside header .pill")[1:] == ["10\u00d7 slower", "3 cases"]
+        assert page.texts(".members a") == ["c0", "c2"]
+        assert page.texts(".members li:has(.pill)") == [ANY]
+        assert page.texts(".members .pill") == ["4\u00d7 slower"]
+
+    def test_cases_with_a_large_increase_are_grouped_by_its_kind_and_their_tools(
+        self, show: Show
+    ) -> None:
+        before = make_run("There is no flight to Rome.", "Rome")
+        turn = before.turns[0]
+        other = replace(before, turns=(replace(turn, calls=()), before.turns[1]))
+        tokens = TokenTotals(input=9000, output=30)
+        runs = [
+            (replace(before, latency_ms=4800), before),
+            (replace(before, latency_ms=4800, cost_usd=0.02), before),
+            (replace(before, latency_ms=9600), before),
+            (replace(other, latency_ms=9600), other),
+            (replace(before, latency_ms=7200, tokens=tokens), before),
+            (before, before),
+        ]
+        page = show(passing_report(*runs), "#/compare?f=worse")
+        assert page.texts(".beside header b:first-child") == ["c2", "c3", "c4", "c1"]
+        assert page.texts(".beside > .answer > .quiet") == [
+            "1 more case with the same tools and kind of increase:"
+        ]
+        assert page.texts(".members a") == ["c0"]
+        assert page.texts(".members .pill") == ["4\u00d7 slower"]
+
     def test_causes_without_a_card_say_what_happened(self, show: Show) -> None:
         page = show(changed_days_report(*(f"rule {number}" for number in range(7))))
         [line] = page.texts(".rest a")
@@ -2383,14 +2433,49 @@ class TestOtherViews:
         ]
         page.run("document.querySelector('.rest a').click()")
         page.wait("location.hash === '#/compare?f=facts'")
-        assert page.texts(".beside .pill") == ["Changed fact", "2 cases"]
-        assert page.texts(".members a") == ["c1"]
+        assert page.texts(".beside header") == [ANY, ANY]
+        assert page.texts(".beside header b:first-child") == ["c2", "c1"]
         page.run("location.hash = '#/compare'")
-        page.wait("document.querySelectorAll('.beside').length === 2")
-        assert page.texts(".beside .pill") == ["Changed fact", "2 cases", "Lower score"]
+        page.wait("document.querySelectorAll('.beside').length === 3")
+        assert page.texts(".beside .pill") == ["Changed fact", "Changed fact", "Lower score"]
+
+    def test_cases_are_grouped_by_the_fact_that_changed(self, show: Show) -> None:
+        """Later facts, such as a date, may differ; other words come after numbers."""
+        period, fee = "Within {} days of delivery, until May {}.", "The fee is {} EUR."
+        words = "The voucher is {} used."
+        answers = (
+            (words.format("seldom"), words.format("not")),
+            (words.format("seldom"), words.format("not")),
+            (period.format(30, 20), period.format(14, 4)),
+            (fee.format(50), fee.format(75)),
+            (period.format(30, 21), period.format(14, 5)),
+            (fee.format(50), fee.format(75)),
+            (fee.format(50), fee.format(75)),
+            (
+                "It is in Bonn and arrives on Monday between 10:00 and 14:00.",
+                "It arrives on Monday.",
+            ),
+            (
+                "It is in Jena and arrives on Friday between 10:00 and 14:00.",
+                "It arrives on Friday.",
+            ),
+        )
+        runs = [[make_run(each, "Rome") for each in (now, old)] for old, now in answers]
+        report = limit_contents(passing_report(*((now, old) for now, old in runs)), "full")
+        page = show(report, "#/compare")
+        assert page.texts(".beside header b:first-child") == ["c3", "c2", "c7", "c0"]
+        assert page.texts(".beside > .answer > .quiet") == [
+            "2 more cases with the same changed fact:",
+            *["1 more case with the same changed fact:"] * 3,
+        ]
+        assert page.texts(".members a") == ["c5", "c6", "c4", "c8", "c1"]
 
     def test_cases_of_a_group_beyond_its_lines_are_counted(self, show: Show) -> None:
-        page = show(changed_facts_report(*range(1, 14)), "#/compare")
+        answer = "Within {} days of delivery, for {} EUR."
+        before = make_run(answer.format(30, 99), "Rome")
+        runs = [make_run(answer.format(14, fee), "Rome") for fee in range(1, 14)]
+        report = limit_contents(passing_report(*((run, before) for run in runs)), "full")
+        page = show(report, "#/compare")
         assert page.texts(".beside .pill") == ["Changed fact", "13 cases"]
         assert len(page.texts(".members a")) == 10
         assert page.texts(".members li")[10:] == ["\u2026 and 2 more"]
@@ -2560,6 +2645,22 @@ class TestOtherViews:
         page.wait("document.querySelector('.controls') !== null")
         assert page.run("scrollY") == 0
 
+    def test_comparison_of_many_evaluators_shows_its_first_case(self, show: Show) -> None:
+        """Their table is folded; that of a few evaluators is not."""
+        given = wide_report(10, cases=4)
+        before = {each.id: BaselineCheck(status="passed", score=1.0) for each in given.results}
+        trends = [make_trend(evaluator=f"evaluator_{number}") for number in range(10)]
+        report = replace(compared(given, *trends), baseline=before)
+        page = show(report, "#/compare", width=1280, height=800)
+        top = page.run("document.querySelector('.beside').getBoundingClientRect().top")
+        assert top < 500
+        page.run("document.querySelector('.folds summary').click()")
+        assert len(page.texts(".compared tbody tr")) == 10
+        page = show(
+            replace(report, comparison=compared(given, *trends[:3]).comparison), "#/compare"
+        )
+        assert len(page.texts(".compared tbody tr")) == 3
+
     def test_comparison_without_changes_says_so(self, show: Show) -> None:
         report = conversation_report()
         same = [each for each in report.results if each.case.id == "unchanged"]
@@ -2700,6 +2801,7 @@ class TestOtherViews:
             *("1 eval case", "present", "removed"),
         ]
         assert page.texts(".message")
+        assert page.texts("h1") == ["Errors, warnings, notes and policy"]
         page.press("Escape")
         page.wait("document.querySelector('.verdict') !== null")
         assert page.texts(".verdict .note del") == ["1"]
