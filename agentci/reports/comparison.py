@@ -419,7 +419,9 @@ def _list_classes(comparison: Comparison, *, by_evaluator: bool) -> Iterator[str
     ]
     shows_own = by_evaluator and len(comparison.evaluators) > 1 and differing
     own = f" ({'; '.join(differing)})" if shows_own else ""
-    yield f"checks of both runs: {_format_classes(comparison.classes)}{own}"
+    has_advisory = any(not each.required for each in comparison.evaluators)
+    which = "required and advisory checks" if has_advisory else "checks"
+    yield f"{which} of both runs: {_format_classes(comparison.classes)}{own}"
 
 
 def _format_classes(classes: CheckClasses) -> str:

@@ -678,7 +678,11 @@ _STATUSES: Final = {
 
 
 def _describe_verdict(report: Report) -> JsonObject:
-    overall = {each.policy.overall.min_pass_rate for each in report.gates}
+    policies = [each.policy for each in report.gates]
+    overall = {each.overall.min_pass_rate for each in policies}
+    has_parts = any(
+        own.min_pass_rate is not None for each in policies for own in each.evaluators.values()
+    )
     return {
         "verdict": {
             # With warnings it looks like a case with lost checks.
@@ -691,7 +695,7 @@ def _describe_verdict(report: Report) -> JsonObject:
             "counts": format_counts(report),
             "is_invalid": is_invalid_input(report),
             "incomplete": not report.complete,
-            "required": next(iter(overall)) if len(overall) == 1 else None,
+            "required": next(iter(overall)) if len(overall) == 1 and not has_parts else None,
             "spending": format_spending(report.spending),
         },
         "run": {**_drop_empty(asdict(report.run)), "commit": report.commit},
