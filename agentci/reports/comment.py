@@ -321,7 +321,7 @@ class _EvaluatorTables:
         if self._by_name:
             change = "not in the baseline"
             if compared is not None:
-                change = baseline_text.format_outcome(baseline_text.drop_missing(compared, missing))
+                change = baseline_text.format_outcome(compared, missing)
             cells.append(markdown_prose(change))
         return markdown_row(cells)
 
