@@ -136,11 +136,13 @@ class GateReason(Struct, frozen=True):
     Attributes:
         shown_elsewhere: whether every report has it in another part, such as the list of skipped
             checks.
+        errored: if it counts errored checks, the text without the names of what errored.
     """
 
     kind: ReasonKind
     text: str
     shown_elsewhere: bool = False
+    errored: str = ""
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
@@ -544,22 +546,28 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
         yield GateReason("failed" if fails else "remark", text, shown_elsewhere=True)
     if errored := group.with_status("errored"):
         noun = "required check" if group.part == "required" else "check"
-        text = f"{group.prefix}{_describe_errored(errored, noun)}"
+        count = f"{group.prefix}{_count_errored(errored, noun)}"
+        text = f"{count}{_name_errored(errored)}"
         if group.thresholds.on_error == "fail":
-            yield GateReason("errored", text)
+            yield GateReason("errored", text, errored=count)
         else:
             yield GateReason("remark", f"{text}; reported only (on_error: warn)")
 
 
-def _describe_errored(errored: Sequence[CheckResult], noun: str) -> str:
-    """Count checks, and cases with errors of several; name evaluators, or the cases if fewer."""
+def _count_errored(errored: Sequence[CheckResult], noun: str) -> str:
+    """Count checks, and cases with errors of several."""
     count = format_count(len(errored), noun)
+    cases = {result.case.id for result in errored}
+    of = f" of {format_count(len(cases), 'case')}" if len(cases) < len(errored) else ""
+    return f"{count}{of} errored"
+
+
+def _name_errored(errored: Sequence[CheckResult]) -> str:
+    """Name evaluators, or the cases if fewer."""
     cases = list(dict.fromkeys(result.case.id for result in errored))
-    if len(cases) < len(errored):
-        count += f" of {format_count(len(cases), 'case')}"
     if len(cases) >= len({result.evaluator.name for result in errored}):
-        return f"{count} errored{_format_evaluator_names(errored)}"
-    return f"{count} errored ({', '.join(truncate.truncate_list(cases, MAX_NAMES))})"
+        return _format_evaluator_names(errored)
+    return f" ({', '.join(truncate.truncate_list(cases, MAX_NAMES))})"
 
 
 def _check_coverage(configs: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:

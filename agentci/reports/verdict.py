@@ -1,6 +1,5 @@
 """The verdict in the words that all reports show, and the warnings that a passed gate leaves."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
@@ -118,13 +117,8 @@ def list_further_reasons(report: Report) -> tuple[str, ...]:
     return tuple(
         each
         for each in list_reasons(report)[1:]
-        if each not in counted and (has_errors or not _ERRORED.match(each))
+        if each not in counted and (has_errors or each not in report.decision.errored)
     )
-
-
-_ERRORED: Final = re.compile(
-    r"(?:.*: )?[0-9,]+ (?:required )?checks?(?: of [0-9,]+ cases?)? errored(?: \(|\Z)"
-)
 
 
 def format_title(report: Report) -> str:

@@ -668,7 +668,13 @@ class TestReasons:
             for case in "ab"
             for number in range(6)
         ]
-        assert _decide(results).reasons == ("12 checks of 2 cases errored (a, b)",)
+        decision = _decide(results)
+        reason = "12 checks of 2 cases errored (a, b)"
+        assert decision.reasons == (reason,)
+        assert decision.errored == {reason: "12 checks of 2 cases errored"}
+        note = "; reported only (fail-on: never)"
+        decision = _decide(results, fail_on="never")
+        assert decision.errored == {f"{reason}{note}": f"12 checks of 2 cases errored{note}"}
         advisory = make_result("errored", case="a", evaluator="tone", required=False)
         decision = _decide([*results, advisory])
         assert decision.reasons == ("12 required checks of 2 cases errored (a, b)",)
