@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from agentci._util.text import truncate
-from agentci._util.text.json_text import StrictJsonError, decode_strict_json
+from agentci._util.text.json_text import StrictJsonError, decode_strict_json, describe_json_error
 from agentci.errors import EvaluatorError
 from agentci.model.requests import ProgramOutput
 from agentci.model.values import JsonObject
@@ -164,7 +164,8 @@ def _describe_json_error(text: str, error: ValueError) -> str:
     if result is not None:
         return _describe_text_around(text, *result)
     hint = "; this is Python syntax, use `json.dumps`" if text[:2] == "{'" else ""
-    return f"{error} in {_format_excerpt(text)}{hint}; {OUTPUT_HINT}, such as {EXAMPLE_RESULT}"
+    what = f"{describe_json_error(error)} in {_format_excerpt(text)}"
+    return f"{what}{hint}; {OUTPUT_HINT}, such as {EXAMPLE_RESULT}"
 
 
 def _describe_text_around(text: str, start: int, end: int) -> str:

@@ -126,7 +126,10 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
     failing = [each for each in reasons if each.kind in _FAILING_KINDS[fail_on]]
     failing.sort(key=lambda each: _KINDS_BY_PRIORITY.index(each.kind))
     ignored = [each for each in reasons if each.kind not in (*_FAILING_KINDS[fail_on], "remark")]
-    reported_only = [f"{each.text}; reported only (fail-on: {fail_on})" for each in ignored]
+    note = f"; reported only (fail-on: {fail_on})"
+    reported_only = [f"{each.text}{note}" for each in ignored]
+    errored = {each.text: each.errored for each in failing if each.errored}
+    errored |= {f"{each.text}{note}": f"{each.errored}{note}" for each in ignored if each.errored}
     if failing or ignored:
         reasons += unknown
     return Decision(
@@ -143,6 +146,7 @@ def _make_decision(reasons: Sequence[GateReason], pass_summary: str, fail_on: Fa
         ),
         fail_on=fail_on,
         reported_only=tuple(reported_only),
+        errored=errored,
     )
 
 

@@ -125,6 +125,7 @@ TOLERANCE = 1e-9
 MAX_NAMES = 5
 MAX_FACTS = 2
 MAX_REASON_CHARS = 200
+OTHER_EVALUATORS: Final = "evaluators without their own min_pass_rate"
 NOTHING_EVALUATED = "no check was evaluated"
 NO_REQUIRED_EVALUATED = "no required check was evaluated"
 
@@ -135,11 +136,13 @@ class GateReason(Struct, frozen=True):
     Attributes:
         shown_elsewhere: whether every report has it in another part, such as the list of skipped
             checks.
+        errored: if it counts errored checks, the text without the names of what errored.
     """
 
     kind: ReasonKind
     text: str
     shown_elsewhere: bool = False
+    errored: str = ""
 
 
 class Coverage(Struct, frozen=True, kw_only=True):
@@ -218,6 +221,7 @@ def find_reasons(
     # Invalid input and an interruption explain a run without results.
     if not reasons or any(results for _, results in results_by_policy):
         reasons += _find_empty_configs(configs)
+    reasons += _count_failed(configs)
     for config in configs:
         rates, scores = config.pooled["min_pass_rate"], config.pooled["min_score"]
         reasons += [each for group in rates for each in _check_pass_rate(group)]
@@ -306,15 +310,40 @@ def _find_empty_evaluators(config: ConfigResults) -> Iterator[GateReason]:
                 yield GateReason("not_evaluated" if fails else "remark", text)
 
 
+def _count_failed(configs: Sequence[ConfigResults]) -> Iterator[GateReason]:
+    """Count all failed required checks where each missed threshold is of a part, or of scores."""
+    checked = [config for config in configs if config.cases is None]
+    groups = [group for config in checked for group in config.pooled["min_pass_rate"]]
+    found = [group for group in groups if group.with_status("failed")]
+    missed = [reason for group in found for reason in _check_pass_rate(group)]
+    is_part = len(found) > 1 or any(group.part == "other" for group in found)
+    if not any(reason.kind == "failed" for reason in missed):
+        by_score = [group for config in checked for group in config.pooled["min_score"]]
+        is_part = bool(found) and any(
+            each for group in by_score for each in _check_mean_score(group)
+        )
+    if is_part:
+        results = [result for group in groups for result in group.results]
+        has_advisory = len(results) < sum(len(config.results) for config in checked)
+        yield GateReason("failed", _describe_failed(results, "required" if has_advisory else ""))
+
+
 def _check_pass_rate(group: CheckGroup) -> Iterator[GateReason]:
     failed, scored = len(group.with_status("failed")), len(group.with_status(*SCORED_STATUSES))
     if not failed:
         return
     required, rate = group.thresholds.min_pass_rate or 0.0, (scored - failed) / scored
-    counted = _count_evaluated(scored, group.results, group.part if group.part != "other" else "")
-    of = f"{counted} under the overall min_pass_rate" if group.part == "other" else counted
-    text = f"{group.prefix}{failed:,} of {of} failed ({_format_pass_rate(rate, required)})"
+    own = f"{group.prefix}{OTHER_EVALUATORS}: " if group.part == "other" else group.prefix
+    counted = _describe_failed(group.results, group.part if group.part != "other" else "")
+    text = f"{own}{counted} ({_format_pass_rate(rate, required)})"
     yield GateReason("failed" if rate < required - TOLERANCE else "remark", text)
+
+
+def _describe_failed(results: Sequence[CheckResult], part: str) -> str:
+    """Format ``5 of 11 evaluated checks failed``."""
+    failed = sum(result.status == "failed" for result in results)
+    scored = sum(result.status in SCORED_STATUSES for result in results)
+    return f"{failed:,} of {_count_evaluated(scored, results, part)} failed"
 
 
 def _count_evaluated(scored: int, results: Sequence[CheckResult], part: str = "") -> str:
@@ -517,22 +546,28 @@ def _check_skips_and_errors(group: CheckGroup) -> Iterator[GateReason]:
         yield GateReason("failed" if fails else "remark", text, shown_elsewhere=True)
     if errored := group.with_status("errored"):
         noun = "required check" if group.part == "required" else "check"
-        text = f"{group.prefix}{_describe_errored(errored, noun)}"
+        count = f"{group.prefix}{_count_errored(errored, noun)}"
+        text = f"{count}{_name_errored(errored)}"
         if group.thresholds.on_error == "fail":
-            yield GateReason("errored", text)
+            yield GateReason("errored", text, errored=count)
         else:
             yield GateReason("remark", f"{text}; reported only (on_error: warn)")
 
 
-def _describe_errored(errored: Sequence[CheckResult], noun: str) -> str:
-    """Count checks, and cases with errors of several; name evaluators, or the cases if fewer."""
+def _count_errored(errored: Sequence[CheckResult], noun: str) -> str:
+    """Count checks, and cases with errors of several."""
     count = format_count(len(errored), noun)
+    cases = {result.case.id for result in errored}
+    of = f" of {format_count(len(cases), 'case')}" if len(cases) < len(errored) else ""
+    return f"{count}{of} errored"
+
+
+def _name_errored(errored: Sequence[CheckResult]) -> str:
+    """Name evaluators, or the cases if fewer."""
     cases = list(dict.fromkeys(result.case.id for result in errored))
-    if len(cases) < len(errored):
-        count += f" of {format_count(len(cases), 'case')}"
     if len(cases) >= len({result.evaluator.name for result in errored}):
-        return f"{count} errored{_format_evaluator_names(errored)}"
-    return f"{count} errored ({', '.join(truncate.truncate_list(cases, MAX_NAMES))})"
+        return _format_evaluator_names(errored)
+    return f" ({', '.join(truncate.truncate_list(cases, MAX_NAMES))})"
 
 
 def _check_coverage(configs: Sequence[ConfigResults], coverage: Coverage) -> Iterator[GateReason]:

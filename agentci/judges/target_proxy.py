@@ -20,6 +20,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from agentci._util.text.json_text import describe_json_error
 from agentci.errors import EvaluatorError, SkippedError
 from agentci.execution.executor_api import ProgramJob
 from agentci.judges.judge import Judge
@@ -188,7 +189,7 @@ def _parse_object(body: bytes) -> Mapping[str, Json]:
     try:
         return _mapping_or_empty(json.loads(body.decode("utf-8")))
     except (ValueError, RecursionError) as error:
-        why = f"the body is not JSON: {error}"
+        why = f"the body is not JSON: {describe_json_error(error)}"
         raise ProxyRefusalError(HTTPStatus.INTERNAL_SERVER_ERROR, why) from None
 
 

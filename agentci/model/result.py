@@ -514,6 +514,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     Attributes:
         fail_on: which reasons may fail the run.
         reported_only: the last of the reasons, which fail the gate with another ``fail_on``.
+        errored: by each of the reasons that counts errored checks, its text without their names.
         notes: facts that do not decide, such as the number of skipped checks.
         unlisted_notes: those that no list or table of a report has.
     """
@@ -525,6 +526,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     unlisted_notes: tuple[str, ...] = ()
     fail_on: FailOn = "failed"
     reported_only: tuple[str, ...] = ()
+    errored: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_failure(self) -> bool:

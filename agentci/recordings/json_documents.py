@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from agentci._util.text.json_text import decode_json
+from agentci._util.text.json_text import decode_json, name_json_error
 from agentci._util.text.suggest import quote_name
 from agentci.errors import RecordingError
 from agentci.model.values import Json, Place, Problem, hint_at_show, replace
@@ -400,7 +400,7 @@ def _make_text_line(text: str, error: JSONDecodeError, line: int, file: str) -> 
     """
     found = TextLine(
         text=text,
-        message=error.msg.lower(),
+        message=name_json_error(error),
         line=line if error.lineno == 1 else error.lineno,
         column=error.colno,
     )

@@ -34,10 +34,15 @@ def format_headline(result: CheckResult) -> str:
     return f"{reason}{_format_score(result)}, {format_requirement(result)}"
 
 
+def list_reasons(result: CheckResult) -> list[str]:
+    """List the reason of a check, if it has one, and what it missed."""
+    misses = () if result.judgement is None else result.judgement.misses
+    return [*([result.reason] if result.reason else []), *misses]
+
+
 def _find_reason(result: CheckResult) -> str:
     """Return the reason of a check, or else the first thing that it missed; empty without both."""
-    misses = () if result.judgement is None else result.judgement.misses
-    return result.reason or next(iter(misses), "")
+    return next(iter(list_reasons(result)), "")
 
 
 _TRACEBACK: Final = re.compile(

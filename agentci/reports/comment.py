@@ -317,11 +317,11 @@ class _EvaluatorTables:
             return markdown_row(cells)
         if self._several:
             cells.insert(0, markdown_code(groups_and_totals.format_path(result.config)))
-        cells.append(markdown_prose(result.evaluator.criterion))
+        cells.append(markdown_prose(groups_and_totals.format_thresholds(result, self._report)))
         if self._by_name:
             change = "not in the baseline"
             if compared is not None:
-                change = baseline_text.format_outcome(baseline_text.drop_missing(compared, missing))
+                change = baseline_text.format_outcome(compared, missing)
             cells.append(markdown_prose(change))
         return markdown_row(cells)
 
@@ -339,9 +339,11 @@ def _describe_populations(compared: Sequence[EvaluatorComparison]) -> str:
         return ""
     few, many = f"{counts[0]:,}", format_count(counts[-1], "check")
     both = many if counts[0] == counts[-1] else f"{few} to {many}"
+    has_advisory = any(not each.required for each in compared)
+    title = " The title counts required checks only." if has_advisory else ""
     return (
         "Passed: of the checks that this run evaluated. Mean scores: of those that both runs "
-        f"evaluated ({both} of an evaluator).\n\n"
+        f"evaluated ({both} of an evaluator).{title}\n\n"
     )
 
 

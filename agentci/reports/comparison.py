@@ -72,7 +72,10 @@ ADVISORY: Final = " (advisory)"
 
 
 def _format_cells(
-    compared: EvaluatorComparison, comparison: Comparison, write: Callable[[str], str]
+    compared: EvaluatorComparison,
+    comparison: Comparison,
+    missing: frozenset[str],
+    write: Callable[[str], str],
 ) -> tuple[str, ...]:
     """Format the table cells of an evaluator, in the order of ``COLUMNS``."""
     name = write(format_evaluator(compared, comparison))
@@ -81,7 +84,7 @@ def _format_cells(
         f"{compared.in_both:,}",
         _format_before(compared),
         format_change(compared) or "-",
-        label_shown(compared),
+        label_shown(drop_missing(compared, missing)),
         format_groups(compared) or "none",
     )
 
@@ -117,8 +120,7 @@ def list_rows(
             row = (write(name), "0", "-", "-", whole[each.config], format_groups(*own) or "none")
             rows[each.config, ""] = row
         else:
-            kept = drop_missing(each, missing)
-            rows[each.config, each.evaluator] = _format_cells(kept, comparison, write)
+            rows[each.config, each.evaluator] = _format_cells(each, comparison, missing, write)
     return [*rows.values()]
 
 
@@ -204,9 +206,14 @@ def _format_before(compared: EvaluatorComparison) -> str:
     return format_score_triple(old, new)[0]
 
 
-def format_outcome(compared: EvaluatorComparison) -> str:
-    """Format what changed: ``2 newly failing, 1 fixed; inconclusive``."""
-    return "; ".join(filter(None, (format_groups(compared), label_shown(compared))))
+def format_outcome(compared: EvaluatorComparison, missing: frozenset[str]) -> str:
+    """Format what changed: ``2 newly failing, 1 fixed; inconclusive``.
+
+    Args:
+        missing: as for ``drop_missing``; the outcome is without these cases.
+    """
+    label = label_shown(drop_missing(compared, missing))
+    return "; ".join(filter(None, (format_groups(compared), label)))
 
 
 def label_shown(compared: EvaluatorComparison) -> str:
@@ -419,7 +426,9 @@ def _list_classes(comparison: Comparison, *, by_evaluator: bool) -> Iterator[str
     ]
     shows_own = by_evaluator and len(comparison.evaluators) > 1 and differing
     own = f" ({'; '.join(differing)})" if shows_own else ""
-    yield f"checks of both runs: {_format_classes(comparison.classes)}{own}"
+    has_advisory = any(not each.required for each in comparison.evaluators)
+    which = "required and advisory checks" if has_advisory else "checks"
+    yield f"{which} of both runs: {_format_classes(comparison.classes)}{own}"
 
 
 def _format_classes(classes: CheckClasses) -> str:

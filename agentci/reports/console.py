@@ -37,6 +37,7 @@ from agentci.reports.groups_and_totals import (
     format_path,
     format_problem,
     format_spending,
+    format_thresholds,
     group_by_cases,
     group_by_evaluator,
     group_warnings,
@@ -171,7 +172,7 @@ def _sections(
     )
     yield LOST_TITLE, _list_lost(causes, colour=colour)
     yield "Changed since the baseline", _list_changed_runs(report)
-    table = _render_table(group_by_evaluator(report.results), several=several)
+    table = _render_table(report, several=several)
     yield "Evaluators", [*table, format_counts(report)] if report.results else ()
     if (policy := explain_policy(report)) is not None:
         lines = truncate.truncate_list([*list_policy_lines(policy)], MAX_ITEMS)
@@ -219,9 +220,10 @@ def _check(result: CheckResult) -> str:
     )
 
 
-def _render_table(evaluators: Sequence[EvaluatorChecks], *, several: bool) -> Iterator[str]:
+def _render_table(report: Report, *, several: bool) -> Iterator[str]:
     """Yield the rows of the evaluator table, with a config column if there are several."""
-    rows = [COLUMNS, *(_make_row(each) for each in evaluators)]
+    evaluators = group_by_evaluator(report.results)
+    rows = [COLUMNS, *(_make_row(each, report) for each in evaluators)]
     names = 2 if several else 1
     rows = [row[2 - names :] for row in rows]
     yield from align_columns(rows, names=names)
@@ -270,7 +272,7 @@ def list_changed_checks(comparison: Comparison) -> Iterator[str]:
     yield from truncate.truncate_list(changed, MAX_ITEMS)
 
 
-def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
+def _make_row(checks: EvaluatorChecks, report: Report) -> tuple[str, ...]:
     totals, result = checks.totals, checks.representative
     score = choose_mean(totals)
     counts = (totals.checks, totals.passed, totals.failed, totals.errored, totals.skipped)
@@ -280,7 +282,7 @@ def _make_row(checks: EvaluatorChecks) -> tuple[str, ...]:
         f"{_cell(result.evaluator.name)}{advisory}",
         *(f"{each:,}" for each in counts),
         name_no_score(totals) if score is None else format_score(score),
-        _cell(result.evaluator.criterion),
+        _cell(format_thresholds(result, report)),
     )
 
 

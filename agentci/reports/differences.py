@@ -46,12 +46,14 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
         texts: the calls, or the answers from the first sentence on that differs, each after its
             sign: ``-`` reference, ``+`` this run, ``!`` moved.
         rows: places of these calls among those of the turn that differ, from 0.
+        named: values around which the answers are cut.
     """
 
     turn: int
     reference: Reference
     texts: tuple[str, ...]
     rows: tuple[int, ...] = ()
+    named: tuple[str, ...] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -63,8 +65,12 @@ class TurnDifference(Struct, frozen=True, kw_only=True):
         found: list[str] = []
         for text in self.texts:
             if found and (found[-1][0], text[0]) == ("-", "+"):
-                shorten = change.shorten_pair if self.rows else shorten_answers
-                pair = shorten(found[-1][2:], text[2:], width)
+                sides = found[-1][2:], text[2:]
+                pair = (
+                    change.shorten_pair(*sides, width)
+                    if self.rows
+                    else shorten_answers(*sides, width, self.named)
+                )
                 found[-1:] = [f"- {pair[0]}", f"+ {pair[1]}"]
             else:
                 found.append(text)
@@ -129,7 +135,9 @@ def format_missing_turns(turns: Sequence[int]) -> str:
     return f"turn{'s' * some} {numbers} {'are' if some else 'is'} missing" if numbers else ""
 
 
-def find_difference(content: RunContent, reference: Reference) -> RunDifference | None:
+def find_difference(
+    content: RunContent, reference: Reference, named: tuple[str, ...] = ()
+) -> RunDifference | None:
     """Find the calls and the first answer that differ from the eval case or the baseline.
 
     None if nothing differs, or if there is nothing to compare with. Of many calls, each kind is
@@ -139,12 +147,13 @@ def find_difference(content: RunContent, reference: Reference) -> RunDifference 
     Args:
         reference: what a turn is compared with if it has both. A run that is as in the baseline is
             compared with the eval case.
+        named: values that checks name, which are shown of answers before others.
     """
     if reference == "expected" or all(turn.baseline is None for turn in content.turns):
-        return _find_differences(content, "expected")
-    if found := _find_differences(content, "baseline"):
+        return _find_differences(content, "expected", named)
+    if found := _find_differences(content, "baseline", named):
         return found
-    found = _find_differences(content, "expected")
+    found = _find_differences(content, "expected", named)
     return found and replace(found, is_same=True)
 
 
@@ -173,7 +182,9 @@ class _DifferingCall(Struct, frozen=True):
         return self.row.mark, self.name, tuple(dict.fromkeys(paths))
 
 
-def _find_differences(content: RunContent, reference: Reference) -> RunDifference | None:
+def _find_differences(
+    content: RunContent, reference: Reference, named: tuple[str, ...]
+) -> RunDifference | None:
     calls: list[_DifferingCall] = []
     answers: list[TurnDifference] = []
     facts: list[ShortFact] = []
@@ -190,9 +201,9 @@ def _find_differences(content: RunContent, reference: Reference) -> RunDifferenc
             for place, row in enumerate(rows)
         )
         if texts:
-            sides = tuple(_format_answers(*texts))
-            answers.append(TurnDifference(turn=number, reference=own, texts=sides))
-            facts = facts or [describe_answers(*texts)]
+            sides = tuple(_format_answers(*texts, named))
+            answers.append(TurnDifference(turn=number, reference=own, texts=sides, named=named))
+            facts = facts or [describe_answers(*texts, named)]
     if not (missing or calls or answers):
         return None
     calls = sorted(_join_moved(calls), key=lambda each: rank_row(each.row))
@@ -399,27 +410,37 @@ def _format_order(row: ToolCallRow, reference: Reference) -> str:
     return f"{order} than {'expected' if reference == 'expected' else 'in the baseline'}"
 
 
-def _format_answers(expected: str, actual: str | None) -> Iterator[str]:
+def _format_answers(expected: str, actual: str | None, named: Sequence[str]) -> Iterator[str]:
     """Yield both answers from the first sentence on that differs."""
     if actual is None:
         yield _format("-", expected)
         yield "+ (no answer)"
         return
     old, new = skip_equal_sentences(expected, actual)
-    for sign, text in zip("-+", shorten_answers(old, new, MAX_CHARACTERS), strict=True):
+    for sign, text in zip("-+", shorten_answers(old, new, MAX_CHARACTERS, named), strict=True):
         if text:
             yield _format(sign, text)
 
 
-def shorten_answers(one: str, other: str, limit: int) -> tuple[str, str]:
+def shorten_answers(one: str, other: str, limit: int, named: Sequence[str] = ()) -> tuple[str, str]:
     """Truncate two answers around the first fact that differs, else around the first word.
 
     Punctuation and the case of letters are no difference where words differ later.
+
+    Args:
+        limit: characters of each.
+        named: values that come before facts, if only one of the answers has them.
     """
     pair = change.shorten_pair(one, other, limit)
     texts = one[:_MAX_COMPARED], other[:_MAX_COMPARED]
     if pair == (one, other) or not (places := _find_words(*texts)):
         return pair
+    if around := next(filter(None, (_find_value(*texts, each) for each in named)), None):
+        first, second = (
+            change.cut_around(text, at, limit)
+            for text, at in zip((one, other), around, strict=True)
+        )
+        return first, second
     facts = find_changed_facts(texts[1], texts[0])
     found = [own[0] if own else "" for own in (facts.lost, facts.new)]
     if any(found) and all(fact in part for fact, part in zip(found, pair, strict=True)):
@@ -429,6 +450,22 @@ def shorten_answers(one: str, other: str, limit: int) -> tuple[str, str]:
         for text, fact, at in zip((one, other), found, places, strict=True)
     )
     return first, second
+
+
+def _find_value(one: str, other: str, value: str) -> tuple[int, int] | None:
+    """Find a value that one of the texts has, and the most similar sentence of the other one."""
+    at, beside = (text.casefold().find(value.casefold()) for text in (one, other))
+    if (at < 0) == (beside < 0):
+        return None
+    if at < 0:
+        found = _find_value(other, one, value)
+        return found and found[::-1]
+    from rapidfuzz.fuzz import ratio  # noqa: PLC0415  (most runs compare no texts)
+
+    own = (each for each in split_sentences(one) if value.casefold() in each.casefold())
+    sentence = next(own, value)
+    similar = max(split_sentences(other), key=lambda each: ratio(sentence, each))
+    return at, other.find(similar)
 
 
 _MAX_COMPARED: Final = 20_000

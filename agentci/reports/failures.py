@@ -27,6 +27,7 @@ from agentci.reports.check_text import (
     format_headline,
     format_reason,
     list_findings,
+    list_reasons,
     reaches_threshold,
     shorten_quotes,
 )
@@ -48,7 +49,7 @@ from agentci.reports.outcomes import (
     rank_cause,
     rank_problem,
 )
-from agentci.reports.short_facts import ShortFact
+from agentci.reports.short_facts import ShortFact, list_named_values
 from agentci.reports.tool_calls import find_unmatched_turns
 
 NEW_TITLE: Final = "New failures"
@@ -219,7 +220,9 @@ class Causes(Struct, frozen=True, kw_only=True):
         others, similar = same[1:], [each for each in group if each.variant != case.variant]
         failed = [each for each in case.problems if each.status == "failed"]
         reference: Reference = "baseline" if any(map(self.is_new, failed)) else "expected"
-        difference = self._find_difference(case, reference)
+        values = list_named_values(text for each in failed for text in list_reasons(each))
+        content = load_run(self.report, case.results).content
+        difference = find_difference(content, reference, values)
         phrases = find_pattern(self.report, case).phrases
         questions = [_join_questions(each) for each in same]
         given = [each.given for each in same]
@@ -246,9 +249,6 @@ class Causes(Struct, frozen=True, kw_only=True):
             difference=difference,
             fact=_describe_fact(case, checks[0], difference),
         )
-
-    def _find_difference(self, case: CaseOutcome, reference: Reference) -> RunDifference | None:
-        return find_difference(load_run(self.report, case.results).content, reference)
 
     def _describe_check(self, result: CheckResult, *, quotes: bool) -> FailedCheck:
         change = self.changes.get(make_check_key(result))

@@ -13,6 +13,7 @@ from agentci._util.text.format import format_count, format_number, format_percen
 from agentci.gate import statistics
 from agentci.gate.decision import compute_totals
 from agentci.model.case import CaseSummary
+from agentci.model.gate import POOLED
 from agentci.model.result import (
     EXIT_ERRORED,
     EXIT_INVALID_INPUT,
@@ -234,10 +235,13 @@ def is_invalid_input(report: Report) -> bool:
     return get_verdict(report.decision) == "invalid" and not report.results
 
 
-def format_totals(totals: Totals) -> str:
+def format_totals(totals: Totals, part: str = "") -> str:
     """Format the counts above 0: ``25 checks: 21 passed, 4 skipped; mean score 0.99``.
 
     The mean is that of passed and failed checks; the text shows that if there are errors.
+
+    Args:
+        part: ``required `` or ``advisory `` if these are not all checks.
     """
     counts = ", ".join(
         f"{count:,} {status}"
@@ -247,7 +251,7 @@ def format_totals(totals: Totals) -> str:
     score = choose_mean(totals)
     mean = "" if score is None else f"; mean score {format_score(score)}"
     mean += " without the errors" if mean and totals.errored else ""
-    return f"{format_count(totals.checks, 'check')}: {counts}{mean}"
+    return f"{format_count(totals.checks, f'{part}check')}: {counts}{mean}"
 
 
 def choose_mean(totals: Totals) -> float | None:
@@ -264,11 +268,28 @@ def name_no_score(totals: Totals) -> str:
 
 
 def format_counts(report: Report) -> str:
-    """Format the totals of a report, with the number of cached checks; "" without checks."""
+    """Format the totals of a report, with the number of cached checks; "" without checks.
+
+    Advisory checks are counted apart, as verdicts count required ones only.
+    """
     if not report.results:
         return ""
-    cached = sum(result.cached for result in report.results)
-    return f"{format_totals(report.totals)}{f'; {cached:,} cached' if cached else ''}"
+    advisory = [each for each in report.results if not each.evaluator.required]
+    required = [each for each in report.results if each.evaluator.required]
+    parts = {"required ": required, "advisory ": advisory} if advisory else {"": required}
+    counts = [format_totals(compute_totals(each), part) for part, each in parts.items() if each]
+    if cached := sum(result.cached for result in report.results):
+        counts.append(f"{cached:,} cached")
+    return "; ".join(counts)
+
+
+def format_thresholds(result: CheckResult, report: Report) -> str:
+    """Format what a check needs to pass, and the thresholds of only its evaluator's checks."""
+    gate = next((each for each in report.gates if each.config == result.config), None)
+    own = None if gate is None else gate.policy.evaluators.get(result.evaluator.name)
+    values = {key: getattr(own, key, None) for key in POOLED}
+    shown = [f"{key} {value:g}" for key, value in values.items() if value is not None]
+    return "; ".join([result.evaluator.criterion, *shown])
 
 
 def group_by_reason(

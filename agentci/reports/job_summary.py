@@ -340,7 +340,7 @@ def _render_row(checks: groups_and_totals.EvaluatorChecks, report: Report, *, se
         format_pass_rate(stats),
         format_mean_score(groups_and_totals.choose_mean(totals), stats)
         or groups_and_totals.name_no_score(totals),
-        markdown_prose(result.evaluator.criterion),
+        markdown_prose(groups_and_totals.format_thresholds(result, report)),
     ]
     return markdown_row(
         [markdown_code(groups_and_totals.format_path(result.config)), *cells] if several else cells

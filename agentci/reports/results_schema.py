@@ -722,6 +722,10 @@ class DecisionJson(_Json):
     reported_only: Annotated[
         tuple[str, ...], _about("The last `reasons`, which fail the gate with another `fail_on`.")
     ] = ()
+    errored: Annotated[
+        Mapping[str, str],
+        _about("By each of `reasons` that counts errored checks, its text without their names."),
+    ] = {}
 
 
 class ToolJson(_Json):

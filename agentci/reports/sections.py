@@ -277,7 +277,8 @@ def make_short_reasons_sections(report: Report, most: int, *, joined: bool) -> I
         parts.append(f"{markdown_code(name)}{shown}{note}")
     if left := len(names) - len(parts):
         parts.append(truncate.format_omitted(left))
-    others = [markdown_prose(_ERRORED.sub(r"\1", each) if joined else each) for each in others]
+    short = report.decision.errored if joined else {}
+    others = [markdown_prose(short.get(each, each)) for each in others]
     if parts:
         others.insert(0, f"Regressed: {', '.join(parts)}")
     first, more = others[:most], others[most:]
@@ -306,7 +307,6 @@ _REGRESSION: Final = re.compile(
     r"(.+) regressed: mean score( [^()]*?)(?: in both runs, tested [^()]*)? \(.*\)\Z"
 )
 _RATE: Final = re.compile(r" \((pass rate [^()]*)\)\Z")
-_ERRORED: Final = re.compile(r"( errored) \(.*\)\Z")
 CROSS: Final = "\N{CROSS MARK}"
 
 

@@ -1,7 +1,7 @@
 """What differs in a case, short enough for a part of a line."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -12,6 +12,7 @@ from agentci._util.text.change import ARROW, ArgumentChange
 from agentci.evaluators.changed_facts import find_changed_facts
 
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_QUOTED: Final = re.compile(r"(?<!\w)(?:(['\"`])(?P<one>.+?)\1|“(?P<other>.+?)”)(?!\w)")
 _NOT_DIGITS: Final = re.compile(r"[^\d.,]+")
 _PUNCTUATION: Final = ".,;:!?"
 # Texts up to this length are values, of which both are shown.
@@ -38,6 +39,12 @@ class Quote(Struct, frozen=True):
     name: str = ""
     before: str = ""
     after: str = ""
+
+    def has_one_of(self, values: Sequence[str]) -> bool:
+        """Whether a side has one of these values, or is a part of it, in whole words."""
+        sides = [words for side in (self.before, self.after) if (words := _list_words(side))]
+        named = [words for each in values if (words := _list_words(each))]
+        return any(side <= words or words <= side for side in sides for words in named)
 
     def write(self, width: int) -> str:
         """Write ``refund amount 8.50 → 85.00`` in at most about ``width`` characters."""
@@ -123,18 +130,34 @@ def describe_changes(tool: str, changes: Sequence[ArgumentChange]) -> ShortFact:
     return ShortFact(quotes=quotes, tool=tool)
 
 
-def describe_answers(expected: str, actual: str | None) -> ShortFact:
-    """Describe how two answers differ: the facts, else the words, else by the new answer."""
+def list_named_values(reasons: Iterable[str]) -> tuple[str, ...]:
+    """List the short values that reasons of checks quote: "does not contain '30 days'"."""
+    found = (each["one"] or each["other"] for text in reasons for each in _QUOTED.finditer(text))
+    return tuple(dict.fromkeys(each for each in found if len(each) <= MAX_VALUE))
+
+
+def _list_words(text: str) -> frozenset[str]:
+    return frozenset(each.strip(_PUNCTUATION).casefold() for each in text.split())
+
+
+def describe_answers(expected: str, actual: str | None, named: Sequence[str] = ()) -> ShortFact:
+    """Describe how two answers differ: the facts, else the words, else by the new answer.
+
+    Args:
+        named: values that come first.
+    """
     if actual is None or not actual.strip():
         return ShortFact("no answer" if actual is None else "an empty answer")
     old, new = (escape.flatten_line(each[:_MAX_COMPARED]).strip() for each in (expected, actual))
     if places := _list_places(old, new):
-        if found := tuple(_list_facts(old, new, places)):
-            return ShortFact(quotes=found, are_facts=True)
+        if found := [*_list_facts(old, new, places)]:
+            found.sort(key=lambda each: not each.has_one_of(named))
+            return ShortFact(quotes=tuple(found), are_facts=True)
         words = max(len(f"{each.before} {each.after}".split()) for each in places)
         if len(places) <= MAX_PLACES and words <= 2 * MAX_WORDS:
-            shortest = sorted(places, key=lambda each: len(each.before) + len(each.after))
-            return ShortFact(quotes=tuple(shortest))
+            places.sort(key=lambda each: len(each.before) + len(each.after))
+            places.sort(key=lambda each: not each.has_one_of(named))
+            return ShortFact(quotes=tuple(places))
     if max(len(old), len(new)) <= MAX_VALUE:
         return ShortFact("answer", (Quote("", old, new),))
     _, rest = skip_equal_sentences(expected, actual)

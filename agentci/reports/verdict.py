@@ -1,6 +1,5 @@
 """The verdict in the words that all reports show, and the warnings that a passed gate leaves."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
@@ -82,10 +81,27 @@ def list_reasons(report: Report) -> tuple[str, ...]:
 
     The main reason of a passed gate names its most serious warnings.
     """
-    main, *others = report.decision.reasons or ("",)
     if is_invalid_input(report):
-        return tuple(others)
-    return tuple(filter(None, (_join([main, *_name_warnings(report, main)]), *others)))
+        return report.decision.reasons[1:]
+    main = _make_main_reason(report)
+    first = _join([main, *_name_warnings(report, main)])
+    return tuple(filter(None, (first, *report.decision.reasons[1:])))
+
+
+def _make_main_reason(report: Report) -> str:
+    """Return the main reason, after the number of the checks that newly fail, if that decides."""
+    decision = report.decision
+    main = next(iter(decision.reasons), "")
+    if not (decision.is_failure and decision.fail_on == "failed" and report.complete):
+        return main
+    evaluators = report.comparison.evaluators if report.comparison else ()
+    required, advisory = (
+        sum(len(each.newly_failing) for each in evaluators if each.required == is_required)
+        for is_required in (True, False)
+    )
+    noun = "required check" if advisory else "check"
+    newly = f"{format_count(required, noun)} {NEWLY_FAILING}" if required else ""
+    return _join(["" if newly in main else newly, main])
 
 
 def list_further_reasons(report: Report) -> tuple[str, ...]:
@@ -101,13 +117,8 @@ def list_further_reasons(report: Report) -> tuple[str, ...]:
     return tuple(
         each
         for each in list_reasons(report)[1:]
-        if each not in counted and (has_errors or not _ERRORED.match(each))
+        if each not in counted and (has_errors or each not in report.decision.errored)
     )
-
-
-_ERRORED: Final = re.compile(
-    r"(?:.*: )?[0-9,]+ (?:required )?checks?(?: of [0-9,]+ cases?)? errored(?: \(|\Z)"
-)
 
 
 def format_title(report: Report) -> str:
@@ -124,7 +135,7 @@ def split_title(report: Report, width: int) -> tuple[str, str]:
         still be longer than two lines, all but its first clause. Empty if nothing is left out.
     """
     title = format_title(report)
-    main = "" if is_invalid_input(report) else next(iter(report.decision.reasons), "")
+    main = "" if is_invalid_input(report) else _make_main_reason(report)
     if len(title) <= width:
         return title, ""
     clauses = _split_clauses(main)

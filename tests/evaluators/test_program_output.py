@@ -60,13 +60,13 @@ def test_lone_surrogate_is_replaced() -> None:
         ),
         pytest.param(
             b"x" * 200,
-            f"Expecting value: line 1 column 1 (char 0) in '{'x' * 79}…'; {HINT},"
+            f"expecting value at line 1, column 1 in '{'x' * 79}…'; {HINT},"
             ' such as {"score": 1.0}',
             id="no JSON, truncated excerpt",
         ),
         pytest.param(
             b"{'score': 1.0}",
-            "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
+            "expecting property name enclosed in double quotes at line 1, column 2"
             " in \"{'score': 1.0}\"; this is Python syntax, use `json.dumps`;"
             f' {HINT}, such as {{"score": 1.0}}',
             id="Python dict literal",

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci.gate.decision import compute_totals, decide, decide_shard
-from agentci.gate.rules import Coverage, find_coverage, group_results_by_policy
+from agentci.gate.rules import (
+    OTHER_EVALUATORS,
+    Coverage,
+    find_coverage,
+    group_results_by_policy,
+)
 from agentci.model.gate import CaseThresholds, Gate, GatePolicy, GateThresholds
 from agentci.model.result import CheckResult, Decision, Shard, Status, Totals
 from agentci.model.values import FailOn, Place, Problem, replace
@@ -437,9 +442,29 @@ class TestEvaluatorThresholds:
         results = [*_results(passed=1, failed=1, evaluator="tone"), *_results(passed=2)]
         assert _decide(results, evaluators=TONE).passed
         results += _results(failed=1)
-        assert _decide(results, evaluators=TONE).reasons[0] == (
-            "1 of 3 checks under the overall min_pass_rate failed (pass rate 67%, required 100%)"
+        assert _decide(results, evaluators=TONE).reasons == (
+            "2 of 5 checks failed",
+            f"{OTHER_EVALUATORS}: 1 of 3 checks failed (pass rate 67%, required 100%)",
         )
+
+    def test_all_failed_required_checks_are_counted_before_thresholds_of_parts(self) -> None:
+        results = [
+            *_results(passed=1, failed=2, evaluator="tone"),
+            *_results(passed=3, failed=1),
+            *_results(failed=5, evaluator="style", required=False),
+        ]
+        reasons = _decide(results, evaluators=TONE).reasons
+        assert [reasons[0], reasons[2]] == [
+            "3 of 7 required checks failed",
+            "tone: 2 of 3 checks failed (pass rate 33%, required 50%)",
+        ]
+
+    def test_failed_checks_are_counted_before_a_mean_score(self) -> None:
+        thresholds = GateThresholds(min_pass_rate=0.5, min_score=0.9)
+        results = [make_result("passed", 0.9), make_result("failed", 0.1)]
+        reasons = _decide(results, thresholds).reasons
+        assert reasons[0] == "1 of 2 checks failed"
+        assert reasons[1].endswith("is below the threshold 0.9")
 
     def test_other_evaluators_do_not_raise_its_pass_rate(self) -> None:
         results = [*_results(passed=1, failed=2, evaluator="tone"), *_results(passed=97)]
@@ -643,7 +668,13 @@ class TestReasons:
             for case in "ab"
             for number in range(6)
         ]
-        assert _decide(results).reasons == ("12 checks of 2 cases errored (a, b)",)
+        decision = _decide(results)
+        reason = "12 checks of 2 cases errored (a, b)"
+        assert decision.reasons == (reason,)
+        assert decision.errored == {reason: "12 checks of 2 cases errored"}
+        note = "; reported only (fail-on: never)"
+        decision = _decide(results, fail_on="never")
+        assert decision.errored == {f"{reason}{note}": f"12 checks of 2 cases errored{note}"}
         advisory = make_result("errored", case="a", evaluator="tone", required=False)
         decision = _decide([*results, advisory])
         assert decision.reasons == ("12 required checks of 2 cases errored (a, b)",)

@@ -249,6 +249,7 @@ class TestUntrustedReport:
                 "unlisted_notes": [hostile] * 3,
                 "fail_on": "failed",
                 "reported_only": [hostile] * 3,
+                "errored": {hostile: hostile},
             },
         )
         document = json.loads((fork.folder / REPORT).read_text())

@@ -1,5 +1,6 @@
 """What one line about a cause shows: the fact that differs, on one line of the page."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from agentci.model.result import BaselineTurn, CallContent, ExpectedCall, TurnContent
 from agentci.reports.cause_sections import Layout, make_cause_sections
 from agentci.reports.page_height import estimate_height
-from agentci.reports.short_facts import describe_answers
+from agentci.reports.short_facts import describe_answers, list_named_values
 from tests.reports.test_failure_patterns import case_of, report_of, tool_errors
 
 REFUND = {"order_id": "4722", "amount": "129.00", "reason": "damaged"}
@@ -133,6 +134,48 @@ def test_calls_that_differ_are_in_the_line(now: Any, before: Any, line: str) -> 
 )  # fmt: skip
 def test_answers_are_shown_by_what_differs(expected: str, actual: str, shown: str) -> None:
     assert describe_answers(expected, actual).write(66, str, lambda text: f"`{text}`") == shown
+
+
+@pytest.mark.parametrize(
+    ("reason", "values"),
+    [
+        ("the answer does not contain '30 days'", ("30 days",)),
+        ('contains "14 days", not `30 days` or “a month”', ("14 days", "30 days", "a month")),
+        ("the customer's order isn't the shop's", ()),
+        (f"expected '{'long ' * 9}', got 'b'", ("b",)),
+    ],
+)
+def test_values_that_a_reason_quotes_are_listed(reason: str, values: tuple[str, ...]) -> None:
+    assert list_named_values([reason]) == values
+
+
+def test_value_that_a_check_names_is_the_first_fact() -> None:
+    old = "It costs 50 EUR, is repaired for 24 months, and can be sent back within 30 days."
+    new = "It costs 75 EUR, is repaired for 24 months, and can be sent back within 14 days."
+    facts = [describe_answers(old, new, named).quotes[0] for named in ((), ("30 days",))]
+    assert [each.before.split()[0] for each in facts] == ["50", "30"]
+
+
+def test_cause_shows_the_value_that_its_check_names() -> None:
+    start = "The blue bike in the window of our shop in Rome costs {} EUR with its lamp. "
+    middle = "Our workshop is open from Monday to Friday and repairs every bike that we sold. " * 9
+    end = "You can send it back within {} if you do not like it. "
+    old, new = (
+        start.format(price) + middle + end.format(days) + middle
+        for price, days in ((50, "30 days"), (75, "14 days"))
+    )
+    turn = TurnContent(
+        user="Can I return it?", answer=new, baseline=BaselineTurn(answer=old, calls=())
+    )
+    turns, given = case_of(turn, misses=("the answer does not contain '30 days'",))
+    assert _list_lines((turns, given))[0].startswith("`c0`: `30 days → 14 days`")
+    report = report_of((turns, given))
+    shown = "".join(
+        block
+        for section in make_cause_sections(report, Layout(causes=1, whole=0), report_url="")
+        for block in section.blocks
+    )
+    assert re.search(r"^- .*30 days.*\n\+ .*14 days", shown, re.MULTILINE)
 
 
 def test_reason_stands_beside_facts_where_there_is_room_and_replaces_other_words() -> None:

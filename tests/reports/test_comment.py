@@ -412,6 +412,10 @@ def test_reasons_are_one_line_where_there_is_little_room() -> None:
     report = make_report([make_result("failed", 0.1)])
     reasons = ("1 check failed", "1 eval case without a recorded run: a", "1 check errored (`x`)")
     report = replace(report, decision=replace(report.decision, reasons=reasons))
+    line = "- 1 eval case without a recorded run: a; 1 check errored (`x`)\n"
+    assert _list_short(report, joined=True) == [line]
+    errored = {reasons[2]: "1 check errored"}
+    report = replace(report, decision=replace(report.decision, errored=errored))
     # No case has an error: that of a failed one would not be counted.
     assert _list_short(report, joined=True) == ["- 1 eval case without a recorded run: a\n"]
     more = (*reasons[:2], "b: c is missing")

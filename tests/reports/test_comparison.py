@@ -1,12 +1,17 @@
 """What reports say of the comparison with the baseline."""
 
+import re
 from typing import Any
 
 import pytest
 
-from agentci.model.gate import CheckClasses, Comparison
+from agentci.model.gate import CheckClasses, Comparison, ComparisonOutcome
+from agentci.reports.comment import CommentReport
 from agentci.reports.comparison import drop_missing, list_remarks
-from tests.reports.html.pages import make_change, make_trend
+from agentci.reports.console import render_console
+from agentci.reports.job_summary import SummaryReport
+from tests.helpers.reports import make_report, make_result, text_of
+from tests.reports.html.pages import compared, make_change, make_trend
 
 MISSING, SKIPPED = make_change("a", 1.0, None, "removed"), make_change("b", 1.0, None, "skipped")
 AGAIN = "4 checks of the baseline were evaluated again with this commit's evaluators"
@@ -35,6 +40,27 @@ def test_changes_of_missing_cases_are_none_of_the_evaluator(
     gone = (MISSING, SKIPPED)
     trend = make_trend(**{**both, "classes": CLASSES, "no_longer_evaluated": gone, **given})
     assert [*drop_missing(trend, frozenset("a")).no_longer_evaluated] == kept
+
+
+def test_each_evaluator_names_its_checks_of_missing_cases() -> None:
+    """Whatever its outcome, which is that of the other cases."""
+    both = {"in_both": 1, "both_before": 0.9, "both_after": 0.9, "newly_failing": ()}
+    own = {"no_longer_evaluated": (MISSING,), "classes": CheckClasses(compared=1, removed=1)}
+    outcomes: dict[str, ComparisonOutcome] = {"tone": "pass", "price": "inconclusive"}
+    trends = [
+        make_trend(**both, **own, evaluator=name, outcome=outcome)
+        for name, outcome in outcomes.items()
+    ]
+    results = [make_result("passed", 0.9, evaluator=name) for name in outcomes]
+    report = compared(make_report(results), *trends)
+    gone = "1 no longer evaluated (removed)"
+    labels = {"tone": "unchanged", "price": "inconclusive"}
+    terminal = render_console(report, quiet=False, verbose=False, colour=False)
+    for text in (text_of(CommentReport(), report), text_of(SummaryReport(), report), terminal):
+        for name, label in labels.items():
+            assert re.search(
+                rf"{name}.*({re.escape(gone)}; {label}|{label}.*{re.escape(gone)})", text
+            )
 
 
 @pytest.mark.parametrize(

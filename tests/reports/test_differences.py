@@ -352,6 +352,18 @@ def test_answers_are_cut_around_a_fact_or_word(
         assert len(text) <= 61
 
 
+def test_answers_are_cut_around_the_value_that_a_check_names() -> None:
+    """Where only one of them has it; beside it is the most similar sentence of the other one."""
+    old, new = (
+        f"It costs {price} EUR. {'Our shop is open. ' * 9}Return it within {days}. {'Bye. ' * 20}"
+        for price, days in ((50, "30 days"), (75, "14 days"))
+    )
+    for named in (["30 days"], ["no such value", "14 DAYS"]):
+        shown = shorten_answers(old, new, 60, named)
+        assert ["30 days" in shown[0], "14 days" in shown[1]] == [True, True]
+    assert all("EUR" in each for each in shorten_answers(old, new, 60, ["EUR", "no such value"]))
+
+
 def test_argument_that_only_one_run_has_is_named_before_changed_ones() -> None:
     changes = [ArgumentChange("reason", "a", "b"), ArgumentChange("notify", ABSENT, "true")]
     names = [each.name for each in describe_changes("cancel_order", changes).quotes]

@@ -8,7 +8,12 @@ from agentci.model.gate import EvaluatorComparison, PolicyComparison
 from agentci.model.trace import EARLY_END, PRINTED_KEY
 from agentci.model.values import replace
 from agentci.reports.comment import CommentReport
-from agentci.reports.verdict import format_conclusion, list_verdict_warnings
+from agentci.reports.verdict import (
+    format_conclusion,
+    format_title,
+    list_verdict_warnings,
+    split_title,
+)
 from tests.helpers.reports import make_report, make_result, text_of
 from tests.reports.html.pages import compared, make_change, make_trend
 
@@ -45,6 +50,44 @@ def test_what_is_worse_than_in_the_baseline_is_a_warning(
     assert list_verdict_warnings(report) == warnings
     failed = replace(report, decision=make_report([make_result("failed", 0.1)]).decision)
     assert list_verdict_warnings(failed) == ()
+
+
+@pytest.mark.parametrize(
+    ("trends", "start"),
+    [
+        pytest.param(
+            [make_trend(newly_failing=(FAILING,), no_longer_evaluated=(LOST,))],
+            "1 check newly failing, 1 of 1 check failed",
+            id="required",
+        ),
+        pytest.param(
+            [
+                make_trend(newly_failing=(FAILING, FAILING)),
+                make_trend(evaluator="style", required=False, newly_failing=(FAILING,)),
+            ],
+            "2 required checks newly failing, 1 of 1 check failed",
+            id="and advisory",
+        ),
+        pytest.param(
+            [make_trend(required=False, newly_failing=(FAILING,))],
+            "1 of 1 check failed",
+            id="only advisory",
+        ),
+        pytest.param(
+            [make_trend(newly_failing=())], "1 of 1 check failed", id="as in the baseline"
+        ),
+    ],
+)
+def test_headline_of_a_failed_gate_starts_with_what_newly_fails(
+    trends: list[EvaluatorComparison], start: str
+) -> None:
+    report = compared(make_report([make_result("failed", 0.1)]), *trends)
+    rate = " (pass rate 0%, required 100%)"
+    assert format_title(report) == f"Quality gate failed: {start}{rate}"
+    shown, rest = split_title(report, 40)
+    assert (shown, rest) == (f"Quality gate failed: {start}", rate[2:-1])
+    interrupted = replace(report, complete=False)
+    assert format_title(interrupted).startswith("Quality gate failed: 1 of 1 check failed")
 
 
 @pytest.mark.parametrize(

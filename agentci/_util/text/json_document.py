@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from agentci._util.text.json_text import name_json_error
 from agentci._util.text.suggest import find_nearest, quote_name, suggest_name
 from agentci._util.workspace import decode_utf8
 from agentci.errors import InputError
@@ -276,7 +277,7 @@ def _make_problems(error: ValueError | RecursionError, document: JsonDocument) -
         ]
     offset = 0
     if isinstance(error, json.JSONDecodeError):
-        message = f"the file is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+        message = f"the file is not JSON: {name_json_error(error)}"
         offset = error.pos
     elif isinstance(error, RecursionError):
         message = "the file is nested too deeply to be read"

@@ -231,6 +231,19 @@ def decode_strict_json(text: str) -> Json:
 _TOO_DEEP: Final = f"the JSON is nested more than {MAX_DEPTH} levels deep"
 
 
+def name_json_error(error: json.JSONDecodeError) -> str:
+    """Name what is wrong, to stand after its place: Python's messages expect the place behind."""
+    text = error.msg.removesuffix(" at").removesuffix(" starting")
+    return f"{text[:1].lower()}{text[1:]}"
+
+
+def describe_json_error(error: Exception) -> str:
+    """Describe why a text could not be decoded, with the line and column in it."""
+    if not isinstance(error, json.JSONDecodeError):
+        return str(error)
+    return f"{name_json_error(error)} at line {error.lineno}, column {error.colno}"
+
+
 def _make_object(members: list[tuple[str, Json]]) -> JsonObject:
     value = dict(members)
     if len(value) != len(members):

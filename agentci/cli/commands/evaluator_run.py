@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from agentci._util.files import write_to_stream
 from agentci._util.text import escape
 from agentci._util.text.format import format_count, format_number, parse_seconds
+from agentci._util.text.json_text import describe_json_error
 from agentci._util.text.suggest import quote_name
 from agentci._util.workspace import ResolvedPath, is_file, is_folder
 from agentci.cli.session import Session
@@ -166,7 +167,8 @@ def _parse_object(name: str, text: str, example: str) -> JsonObject:
         value: Json = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
     except (ValueError, RecursionError) as error:
         raise InputError.from_message(
-            f"--{name} {quote_name(text)} is not valid JSON: {error}", hint=hint
+            f"--{name} {quote_name(text)} is not valid JSON: {describe_json_error(error)}",
+            hint=hint,
         ) from None
     if not isinstance(value, dict):
         raise InputError.from_message(f"--{name} {quote_name(text)} is not an object", hint=hint)

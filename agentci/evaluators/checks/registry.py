@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct
 
 from agentci._util.text.format import format_criterion, format_duration, parse_duration
-from agentci._util.text.json_text import decode_strict_json
+from agentci._util.text.json_text import decode_strict_json, describe_json_error
 from agentci._util.text.patterns import RE2_HINT
 from agentci._util.text.safe_schema import SafeSchema
 from agentci.errors import InputError
@@ -259,7 +259,7 @@ def _load_schema(value: Json, context: CheckContext) -> Json:
     try:
         return decode_strict_json(file.text)
     except ValueError as error:
-        raise ValueError(f"{file.name} is not JSON: {error}") from None
+        raise ValueError(f"{file.name} is not JSON: {describe_json_error(error)}") from None
 
 
 def _make_length(unit: str) -> Callable[[Any, CheckContext], CheckRule]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agentci._util.text import truncate
 from agentci._util.text.format import format_count
-from agentci._util.text.json_text import decode_strict_json
+from agentci._util.text.json_text import decode_strict_json, describe_json_error
 from agentci._util.text.patterns import compile_pattern, matches_any
 from agentci._util.text.safe_schema import SafeSchema
 from agentci._util.text.secrets import MIN_SECRET_CHARACTERS, REMOVED_KEY, redact
@@ -435,7 +435,7 @@ class JsonAnswer(Struct, frozen=True, kw_only=True):
         try:
             value = decode_strict_json(fenced[1] if fenced else text)
         except ValueError as error:
-            return make_finding(f"the answer is not JSON: {error}")
+            return make_finding(f"the answer is not JSON: {describe_json_error(error)}")
         return make_finding(*self._find_problems(value))
 
     def _find_problems(self, value: Json) -> tuple[str, ...]:

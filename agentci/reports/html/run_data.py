@@ -68,7 +68,11 @@ _STATUSES: Final = {
 
 def describe_verdict(report: Report) -> JsonObject:
     """Describe the decision with its reasons, and where the run comes from."""
-    overall = {each.policy.overall.min_pass_rate for each in report.gates}
+    policies = [each.policy for each in report.gates]
+    overall = {each.overall.min_pass_rate for each in policies}
+    has_parts = any(
+        own.min_pass_rate is not None for each in policies for own in each.evaluators.values()
+    )
     return {
         "verdict": {
             # With warnings it looks like a case with lost checks.
@@ -81,7 +85,7 @@ def describe_verdict(report: Report) -> JsonObject:
             "counts": format_counts(report),
             "is_invalid": is_invalid_input(report),
             "incomplete": not report.complete,
-            "required": next(iter(overall)) if len(overall) == 1 else None,
+            "required": next(iter(overall)) if len(overall) == 1 and not has_parts else None,
             "spending": format_spending(report.spending),
         },
         "run": {**drop_empty(asdict(report.run)), "commit": report.commit},

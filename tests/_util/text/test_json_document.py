@@ -34,6 +34,11 @@ def test_place_is_found_by_path() -> None:
     ("data", "error"),
     [
         pytest.param(b"", "f.json:1: the file is empty", id="empty"),
+        pytest.param(
+            b'{"a": "b\n"}',
+            "f.json:1:9: the file is not JSON: invalid control character",
+            id="control character",
+        ),
         pytest.param(b"\xef\xbb\xbf \n", "f.json:1: the file is empty", id="blank"),
         pytest.param(
             '{"a": 1}'.encode("utf-16"),

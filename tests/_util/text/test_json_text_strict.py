@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentci._util.text.json_document import TooManyBracesError, find_json_objects
-from agentci._util.text.json_text import MAX_DEPTH, StrictJsonError, decode_strict_json
+from agentci._util.text.json_text import (
+    MAX_DEPTH,
+    StrictJsonError,
+    decode_strict_json,
+    describe_json_error,
+    name_json_error,
+)
 from agentci.model.values import Json
 
 
@@ -76,3 +82,25 @@ def test_objects_in_strings_are_found() -> None:
 def test_time_to_find_objects_is_limited(opened: str) -> None:
     with suppress(TooManyBracesError):
         assert list(find_json_objects(opened * (200_000 // len(opened)))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "column"),
+    [
+        pytest.param('"a\nb"', "invalid control character", 3, id="control character"),
+        pytest.param('["a', "unterminated string", 2, id="unterminated string"),
+        pytest.param('["\\x"]', "invalid \\escape", 3, id="escape"),
+        pytest.param('["\\uD"]', "invalid \\uXXXX escape", 4, id="unicode escape"),
+        pytest.param('{"a" 1}', "expecting ':' delimiter", 6, id="colon"),
+        pytest.param("[1 2]", "expecting ',' delimiter", 4, id="comma"),
+        pytest.param("1 2", "extra data", 3, id="extra data"),
+        pytest.param("x", "expecting value", 1, id="no value"),
+    ],
+)
+def test_json_error_is_a_whole_phrase_with_and_without_its_place(
+    text: str, name: str, column: int
+) -> None:
+    with pytest.raises(json.JSONDecodeError) as caught:
+        decode_strict_json(text)
+    assert name_json_error(caught.value) == name
+    assert describe_json_error(caught.value) == f"{name} at line 1, column {column}"
