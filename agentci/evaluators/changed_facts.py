@@ -5,9 +5,10 @@ Similarity counts words, so that one wrong word hardly changes the score of a lo
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -25,6 +26,12 @@ MAX_WORDS: Final = 2
 MAX_SHARE: Final = 0.1
 # Words of both texts between their equal ends: what comparing them takes.
 MAX_PAIRS: Final = 25_000_000
+# Words of a sentence of which a part may be at another place.
+MAX_SENTENCE: Final = 80
+# Words of such a part, and those beside numbers, names and fillers if both parts that are exchanged
+# have numbers or names.
+MIN_PART: Final = 2
+MIN_CLAUSE: Final = 3
 
 _SPELLINGS_OF_CURRENCIES: Final[Mapping[str, tuple[str, ...]]] = {
     "usd": ("$", "us$", "dollar"),
@@ -137,6 +144,7 @@ _COURTESY: Final = frozenset(
         *("thank", "thanks", "appreciate", "patience", "understanding", "welcome", "pleasure"),
         *("glad", "happy", "hope", "wish", "enjoy", "nice", "great", "else", "question"),
         *("questions", "feel", "let", "hi", "hello", "hey", "dear", "bye", "regards", "luck"),
+        *("course", "certainly", "absolutely"),
     )
 )
 _BESIDE_COURTESY: Final = frozenset(
@@ -160,6 +168,8 @@ _BESIDE_REASSURANCE: Final = frozenset(
         *("things", "like", "such", "thing", "something"),
     )
 )
+_SENTENCE_END: Final = re.compile(r"[.!?:]+\s|\n")
+_CONJUNCTIONS: Final = frozenset(("and", "or", "und", "oder", "et"))
 _CLAUSE_END: Final = re.compile(
     r"([.,;:!?()\n\u2014]|\s[-\u2013]\s|\b(?:and|but|und|et)\b)", re.IGNORECASE
 )
@@ -327,10 +337,15 @@ def rank_facts(described: str) -> int:
 def find_changed_words(text: str, reference: str) -> ChangedFacts:
     """Find the words in which similar texts differ, or that are in another order.
 
+    A part of a sentence that is only at another place is no difference, unless numbers or names
+    are exchanged by that.
     Numbers, units and negations count only where they have another place, as
     ``find_changed_facts`` compares them; upper case, punctuation, fillers and courtesies do not.
     """
-    found, expected = (_ANY_WORD.findall(each.translate(_SPELLINGS)) for each in (text, reference))
+    sides = [_split_sentences(each) for each in (text, reference)]
+    if _has_moved_parts(*sides):
+        return ChangedFacts()
+    found, expected = ([*chain.from_iterable(each)] for each in sides)
     number = max(len(found), len(expected))
     has_facts = all(any(map(_may_be_fact, each)) for each in (found, expected))
     found, expected = _drop_equal_ends(found, expected)
@@ -360,6 +375,63 @@ def describe_changed_names(text: str, reference: str) -> str:
     """Describe the words of ``describe_changed_words`` if any is a name; else empty."""
     names, others = ({*_NAME.findall(each)} for each in (text, reference))
     return describe_changed_words(text, reference) if names != others else ""
+
+
+def _split_sentences(text: str) -> list[list[str]]:
+    """Split a text into the words of its sentences, without courtesies beside others."""
+    words = map(_ANY_WORD.findall, _SENTENCE_END.split(text.translate(_SPELLINGS)))
+    found = [each for each in words if each]
+    return [each for each in found if not _is_courtesy(_fold(each))] or found
+
+
+def _has_moved_parts(found: Sequence[list[str]], expected: Sequence[list[str]]) -> bool:
+    """Return whether sentences are equal but for parts of them that have another place."""
+    return len(found) == len(expected) and all(
+        _fold(own) == _fold(other) or _is_moved(own, other)
+        for own, other in zip(found, expected, strict=True)
+    )
+
+
+def _is_moved(found: list[str], expected: list[str]) -> bool:
+    """Return whether two adjacent parts of a sentence, or two beside ``and``, are exchanged."""
+    own, other = _fold(found), _fold(expected)
+    if len(own) > MAX_SENTENCE or sorted(own) != sorted(other):
+        return False
+    names = {each.casefold() for each in {*found} & {*expected} if each[0].isupper()}
+    start, end = _count_equal(own, other), len(own) - _count_equal(own[::-1], other[::-1])
+    # Both parts may start or end with the same words.
+    return any(
+        _may_exchange(part, rest, names)
+        for first in range(max(0, start - MIN_CLAUSE), start + 1)
+        for last in range(end, min(len(own), end + MIN_CLAUSE) + 1)
+        for part, rest in _list_exchanged(own[first:last], other[first:last])
+    )
+
+
+def _list_exchanged(
+    found: list[str], expected: list[str]
+) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Yield both parts if one sentence has them in the other order."""
+    for at in range(1, len(found)):
+        part, rest = expected[:at], expected[at:]
+        if rest[0] == found[0] and rest + part == found:
+            yield part, rest
+        if rest[0] in _CONJUNCTIONS and [*rest[1:], rest[0], *part] == found:
+            yield part, rest[1:]
+
+
+def _may_exchange(part: Sequence[str], other: Sequence[str], names: Container[str]) -> bool:
+    """Return whether two parts of a sentence say the same in the other order."""
+    if any(map(_is_negation, (*part, *other))):
+        return False
+    values = [sum(each in names or _is_number(each) for each in own) for own in (part, other)]
+    plain = [
+        sum(_may_be_fact(each) and each not in names and not _is_number(each) for each in own)
+        for own in (part, other)
+    ]
+    return min(len(part), len(other)) >= MIN_PART and min(plain) >= (
+        MIN_CLAUSE if all(values) else 1
+    )
 
 
 def _fold(words: Iterable[str], *, sort: bool = False) -> list[str]:
@@ -405,8 +477,11 @@ def _count_equal(words: Sequence[str], others: Sequence[str]) -> int:
 
 def _is_of_fact(word: str) -> bool:
     word = word.lower()
-    is_number = word in _WORDS or word in _TENS or word in _FACTORS or word[0].isdecimal()
-    return is_number or _is_negation(word) or bool(_read_unit(word))
+    return _is_number(word) or _is_negation(word) or bool(_read_unit(word))
+
+
+def _is_number(word: str) -> bool:
+    return word in _WORDS or word in _TENS or word in _FACTORS or word[0].isdecimal()
 
 
 def _is_negation(word: str) -> bool:

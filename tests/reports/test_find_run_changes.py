@@ -445,6 +445,14 @@ def test_changed_answer_is_shown_with_its_fact(
     assert found.answer == ChangedText(before=shown[0], after=shown[1])
 
 
+def test_turn_with_other_facts_is_before_one_with_other_words() -> None:
+    now, before = (
+        RunContent(turns=tuple(TurnContent(user="x", answer=each) for each in answers))
+        for answers in (("Hello, how are you?", "9 EUR"), ("Good morning to you!", "5 EUR"))
+    )
+    assert _compare(now, before).answer == ChangedText(before="5 EUR", after="9 EUR")
+
+
 @pytest.mark.parametrize(("old", "new"), [("Berlin", "Paris"), ("return", "meal"), ("and", "or")])
 def test_single_other_word_is_a_fact(old: str, new: str) -> None:
     before = "You can fly to Berlin and to Rome. The return is free."
