@@ -361,7 +361,7 @@ def test_causes_have_lines_before_names_of_other_cases() -> None:
         for number in range(6):
             result = make_result("passed", case=f"passing_case{LONG_NAME}_{number}")
             answer = ChangedText(before="50 EUR", after=f"{75 + number} EUR")
-            changes = RunChanges(answer=answer, facts="50")
+            changes = RunChanges(answer=answer, facts=f"{75 + number}")
             results.append(replace(result, case=replace(result.case, changes=changes)))
         for number in range(2 * causes):
             why = [
