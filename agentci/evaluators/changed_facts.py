@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from itertools import chain
-from typing import Final
+from itertools import chain, pairwise
+from typing import Final, Self
 
 import msgspec
 from msgspec import Struct
@@ -226,7 +226,10 @@ _SIGN: Final = re.compile(
     "[\u2705\u2714\u2611\u274c\u2716\u2717\u2718\U0001f7e2\U0001f534\U0001f44d\U0001f44e]"
 )
 _QUOTED: Final = re.compile(r'"(.*?)"')
-_NO_WORDS: Final = re.compile(r"\d|[^\w\s'\u2026.,-]")
+# Of facts: numbers, values of JSON, and signs that are no punctuation.
+_NO_WORDS: Final = re.compile(
+    r"\d|: (?:true|false|null|[{\[])|[^\w\s'\u2026\u201c\u201d().,:;!?*/\u2013\u2014-]"
+)
 # A number in an id, such as WB-24-8879, is none of a unit.
 _ID_START: Final = re.compile(r"[A-Za-z]\w*-(?:\w+-)*\Z")
 _OF_ID: Final = "id"
@@ -252,6 +255,22 @@ class _Amount(Struct, frozen=True):
     text: str
     in_digits: bool
     has_sign: bool
+
+
+class _Word(str):
+    """A word with its place in its text."""
+
+    __slots__ = ("end", "start")
+
+    start: int
+    end: int
+
+    @classmethod
+    def read(cls, match: re.Match[str]) -> Self:
+        """Make the word that a pattern found."""
+        word = cls(match[0])
+        word.start, word.end = match.span()
+        return word
 
 
 class ChangedFacts(Struct, frozen=True):
@@ -361,8 +380,15 @@ def find_changed_words(text: str, reference: str) -> ChangedFacts:
             return ChangedFacts()
     if has_facts:  # else the texts are nothing but fillers
         changes = [each for each in changes if _has_fact(*each)]
-    new, lost = (tuple(" ".join(each[side]) for each in changes if each[side]) for side in (0, 1))
+    new, lost = (
+        tuple(_quote(whole, each[side]) for each in changes if each[side])
+        for side, whole in enumerate((text, reference))
+    )
     return ChangedFacts(new, lost)
+
+
+def _quote(text: str, words: Sequence[_Word]) -> str:
+    return " ".join(text[words[0].start : words[-1].end].split())
 
 
 def describe_changed_words(text: str, reference: str) -> str:
@@ -377,14 +403,19 @@ def describe_changed_names(text: str, reference: str) -> str:
     return describe_changed_words(text, reference) if names != others else ""
 
 
-def _split_sentences(text: str) -> list[list[str]]:
+def _split_sentences(text: str) -> list[list[_Word]]:
     """Split a text into the words of its sentences, without courtesies beside others."""
-    words = map(_ANY_WORD.findall, _SENTENCE_END.split(text.translate(_SPELLINGS)))
+    text = text.translate(_SPELLINGS)
+    ends = (each.end() for each in _SENTENCE_END.finditer(text))
+    words = (
+        [*map(_Word.read, _ANY_WORD.finditer(text, *place))]
+        for place in pairwise((0, *ends, len(text)))
+    )
     found = [each for each in words if each]
     return [each for each in found if not _is_courtesy(_fold(each))] or found
 
 
-def _has_moved_parts(found: Sequence[list[str]], expected: Sequence[list[str]]) -> bool:
+def _has_moved_parts(found: Sequence[list[_Word]], expected: Sequence[list[_Word]]) -> bool:
     """Return whether sentences are equal but for parts of them that have another place."""
     return len(found) == len(expected) and all(
         _fold(own) == _fold(other) or _is_moved(own, other)
@@ -392,7 +423,7 @@ def _has_moved_parts(found: Sequence[list[str]], expected: Sequence[list[str]]) 
     )
 
 
-def _is_moved(found: list[str], expected: list[str]) -> bool:
+def _is_moved(found: Sequence[str], expected: Sequence[str]) -> bool:
     """Return whether two adjacent parts of a sentence, or two beside ``and``, are exchanged."""
     own, other = _fold(found), _fold(expected)
     if len(own) > MAX_SENTENCE or sorted(own) != sorted(other):
@@ -439,7 +470,7 @@ def _fold(words: Iterable[str], *, sort: bool = False) -> list[str]:
     return sorted(folded) if sort else list(folded)
 
 
-def _drop_equal_ends(found: list[str], expected: list[str]) -> tuple[list[str], list[str]]:
+def _drop_equal_ends(found: list[_Word], expected: list[_Word]) -> tuple[list[_Word], list[_Word]]:
     """Drop the words with which both texts start and end."""
     own, other = _fold(found), _fold(expected)
     start = _count_equal(own, other)
@@ -448,8 +479,8 @@ def _drop_equal_ends(found: list[str], expected: list[str]) -> tuple[list[str], 
 
 
 def _list_changes(
-    found: Sequence[str], expected: Sequence[str]
-) -> list[tuple[list[str], list[str]]]:
+    found: Sequence[_Word], expected: Sequence[_Word]
+) -> list[tuple[list[_Word], list[_Word]]]:
     """List the words that differ, of both texts, in their order."""
     if len(found) * len(expected) > MAX_PAIRS:
         return [([*found], [*expected])]
@@ -458,7 +489,7 @@ def _list_changes(
         return [(new, lost) for lost, new in _list_changes(expected, found)]
     from rapidfuzz.distance import LCSseq  # noqa: PLC0415 (most runs compare no texts)
 
-    changes: list[tuple[list[str], list[str]]] = []
+    changes: list[tuple[list[_Word], list[_Word]]] = []
     is_open = False
     for each in LCSseq.opcodes(own, other):
         if each.tag != "equal":

@@ -251,18 +251,18 @@ LONG = "In the report of the office for the week, the weather of the city of Par
         (
             "Oslo is hot, and Rome wet",
             "Oslo is wet, and Rome hot",
-            'expected "wet and Rome hot", got "hot and Rome wet"',
+            'expected "wet, and Rome hot", got "hot, and Rome wet"',
         ),
-        ("3 km, then 5 km", "5 km, then 3 km", 'expected "5 km then 3", got "3 km then 5"'),
+        ("3 km, then 5 km", "5 km, then 3 km", 'expected "5 km, then 3", got "3 km, then 5"'),
         (
             "Happy to help. Anna pays 20 EUR, Ben 10 EUR.",
             "Anna pays 10 EUR, Ben 20 EUR.",
-            'expected "10 EUR Ben 20", got "20 EUR Ben 10"',
+            'expected "10 EUR, Ben 20", got "20 EUR, Ben 10"',
         ),
         (
             "The new tram costs 5 EUR, the old bus 7",
             "The old bus costs 5 EUR, the new tram 7",
-            'expected "old bus costs 5 EUR the new tram", got "new tram costs 5 EUR the old bus"',
+            'expected "old bus costs 5 EUR, the new tram", got "new tram costs 5 EUR, the old bus"',
         ),
         (
             "Take tram 5 and bus 7",
@@ -279,6 +279,11 @@ LONG = "In the report of the office for the week, the weather of the city of Par
             "You cannot go to Rome but can to Oslo",
             "You can to Oslo but cannot go to Rome",
             'expected "can to Oslo but cannot go to Rome", got "cannot go to Rome but can to Oslo"',
+        ),
+        (
+            "The fee of 9.50 EUR (10%),\nnot more, is due on Friday",
+            "The fee of 10% (9.50 EUR),\nnot more, is due on Friday",
+            'expected "10% (9.50 EUR", got "9.50 EUR (10"',
         ),
         ("It is New York", "It is Oslo", 'expected "Oslo", got "New York"'),
         ("Yes, it rains", "It rains", 'got "Yes", not in the expected answer'),
@@ -403,8 +408,10 @@ def test_numbers_are_before_negations_and_words() -> None:
         *('"x < 5" \N{RIGHTWARDS ARROW} "x > 5"', 'new: "not free" "5 EUR"'),
         *('turn 1: got "not free", not in the expected answer', 'no longer: "unavailable"'),
         *('turn 1: expected "Oslo", got "New York"', 'expected "desk", got "floor"'),
+        *('got "so: yes, it is (maybe)!", not in the answer', 'expected "a; b", got "c \u2013 d?"'),
+        *('expected "ok: "true"", got "ok: true"', 'got "a & b"'),
     )
-    assert [*map(rank_facts, order)] == [0, 0, 0, 0, 1, 1, 2, 2]
+    assert [*map(rank_facts, order)] == [0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 0, 0]
 
 
 def test_words_of_huge_texts_are_compared_in_little_time() -> None:
