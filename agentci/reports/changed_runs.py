@@ -34,7 +34,7 @@ MAX_VALUES: Final = 40
 # Of a case.
 MAX_CALLS: Final = 2
 # Facts that changed in several cases and are named even if there is little room.
-MAX_COMMON: Final = 3
+MAX_COMMON: Final = 2
 MINUS: Final = "\N{MINUS SIGN}"
 
 T = TypeVar("T")
