@@ -5,10 +5,11 @@ Similarity counts words, so that one wrong word hardly changes the score of a lo
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Final
+from itertools import chain, pairwise
+from typing import Final, Self
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +26,12 @@ MAX_WORDS: Final = 2
 MAX_SHARE: Final = 0.1
 # Words of both texts between their equal ends: what comparing them takes.
 MAX_PAIRS: Final = 25_000_000
+# Words of a sentence of which a part may be at another place.
+MAX_SENTENCE: Final = 80
+# Words of such a part, and those beside numbers, names and fillers if both parts that are exchanged
+# have numbers or names.
+MIN_PART: Final = 2
+MIN_CLAUSE: Final = 3
 
 _SPELLINGS_OF_CURRENCIES: Final[Mapping[str, tuple[str, ...]]] = {
     "usd": ("$", "us$", "dollar"),
@@ -137,6 +144,7 @@ _COURTESY: Final = frozenset(
         *("thank", "thanks", "appreciate", "patience", "understanding", "welcome", "pleasure"),
         *("glad", "happy", "hope", "wish", "enjoy", "nice", "great", "else", "question"),
         *("questions", "feel", "let", "hi", "hello", "hey", "dear", "bye", "regards", "luck"),
+        *("course", "certainly", "absolutely"),
     )
 )
 _BESIDE_COURTESY: Final = frozenset(
@@ -160,6 +168,8 @@ _BESIDE_REASSURANCE: Final = frozenset(
         *("things", "like", "such", "thing", "something"),
     )
 )
+_SENTENCE_END: Final = re.compile(r"[.!?:]+\s|\n")
+_CONJUNCTIONS: Final = frozenset(("and", "or", "und", "oder", "et"))
 _CLAUSE_END: Final = re.compile(
     r"([.,;:!?()\n\u2014]|\s[-\u2013]\s|\b(?:and|but|und|et)\b)", re.IGNORECASE
 )
@@ -216,7 +226,10 @@ _SIGN: Final = re.compile(
     "[\u2705\u2714\u2611\u274c\u2716\u2717\u2718\U0001f7e2\U0001f534\U0001f44d\U0001f44e]"
 )
 _QUOTED: Final = re.compile(r'"(.*?)"')
-_NO_WORDS: Final = re.compile(r"\d|[^\w\s'\u2026.,-]")
+# Of facts: numbers, values of JSON, and signs that are no punctuation.
+_NO_WORDS: Final = re.compile(
+    r"\d|: (?:true|false|null|[{\[])|[^\w\s'\u2026\u201c\u201d().,:;!?*/\u2013\u2014-]"
+)
 # A number in an id, such as WB-24-8879, is none of a unit.
 _ID_START: Final = re.compile(r"[A-Za-z]\w*-(?:\w+-)*\Z")
 _OF_ID: Final = "id"
@@ -242,6 +255,22 @@ class _Amount(Struct, frozen=True):
     text: str
     in_digits: bool
     has_sign: bool
+
+
+class _Word(str):
+    """A word with its place in its text."""
+
+    __slots__ = ("end", "start")
+
+    start: int
+    end: int
+
+    @classmethod
+    def read(cls, match: re.Match[str]) -> Self:
+        """Make the word that a pattern found."""
+        word = cls(match[0])
+        word.start, word.end = match.span()
+        return word
 
 
 class ChangedFacts(Struct, frozen=True):
@@ -327,10 +356,15 @@ def rank_facts(described: str) -> int:
 def find_changed_words(text: str, reference: str) -> ChangedFacts:
     """Find the words in which similar texts differ, or that are in another order.
 
+    A part of a sentence that is only at another place is no difference, unless numbers or names
+    are exchanged by that.
     Numbers, units and negations count only where they have another place, as
     ``find_changed_facts`` compares them; upper case, punctuation, fillers and courtesies do not.
     """
-    found, expected = (_ANY_WORD.findall(each.translate(_SPELLINGS)) for each in (text, reference))
+    sides = [_split_sentences(each) for each in (text, reference)]
+    if _has_moved_parts(*sides):
+        return ChangedFacts()
+    found, expected = ([*chain.from_iterable(each)] for each in sides)
     number = max(len(found), len(expected))
     has_facts = all(any(map(_may_be_fact, each)) for each in (found, expected))
     found, expected = _drop_equal_ends(found, expected)
@@ -346,8 +380,15 @@ def find_changed_words(text: str, reference: str) -> ChangedFacts:
             return ChangedFacts()
     if has_facts:  # else the texts are nothing but fillers
         changes = [each for each in changes if _has_fact(*each)]
-    new, lost = (tuple(" ".join(each[side]) for each in changes if each[side]) for side in (0, 1))
+    new, lost = (
+        tuple(_quote(whole, each[side]) for each in changes if each[side])
+        for side, whole in enumerate((text, reference))
+    )
     return ChangedFacts(new, lost)
+
+
+def _quote(text: str, words: Sequence[_Word]) -> str:
+    return " ".join(text[words[0].start : words[-1].end].split())
 
 
 def describe_changed_words(text: str, reference: str) -> str:
@@ -362,12 +403,74 @@ def describe_changed_names(text: str, reference: str) -> str:
     return describe_changed_words(text, reference) if names != others else ""
 
 
+def _split_sentences(text: str) -> list[list[_Word]]:
+    """Split a text into the words of its sentences, without courtesies beside others."""
+    text = text.translate(_SPELLINGS)
+    ends = (each.end() for each in _SENTENCE_END.finditer(text))
+    words = (
+        [*map(_Word.read, _ANY_WORD.finditer(text, *place))]
+        for place in pairwise((0, *ends, len(text)))
+    )
+    found = [each for each in words if each]
+    return [each for each in found if not _is_courtesy(_fold(each))] or found
+
+
+def _has_moved_parts(found: Sequence[list[_Word]], expected: Sequence[list[_Word]]) -> bool:
+    """Return whether sentences are equal but for parts of them that have another place."""
+    return len(found) == len(expected) and all(
+        _fold(own) == _fold(other) or _is_moved(own, other)
+        for own, other in zip(found, expected, strict=True)
+    )
+
+
+def _is_moved(found: Sequence[str], expected: Sequence[str]) -> bool:
+    """Return whether two adjacent parts of a sentence, or two beside ``and``, are exchanged."""
+    own, other = _fold(found), _fold(expected)
+    if len(own) > MAX_SENTENCE or sorted(own) != sorted(other):
+        return False
+    names = {each.casefold() for each in {*found} & {*expected} if each[0].isupper()}
+    start, end = _count_equal(own, other), len(own) - _count_equal(own[::-1], other[::-1])
+    # Both parts may start or end with the same words.
+    return any(
+        _may_exchange(part, rest, names)
+        for first in range(max(0, start - MIN_CLAUSE), start + 1)
+        for last in range(end, min(len(own), end + MIN_CLAUSE) + 1)
+        for part, rest in _list_exchanged(own[first:last], other[first:last])
+    )
+
+
+def _list_exchanged(
+    found: list[str], expected: list[str]
+) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Yield both parts if one sentence has them in the other order."""
+    for at in range(1, len(found)):
+        part, rest = expected[:at], expected[at:]
+        if rest[0] == found[0] and rest + part == found:
+            yield part, rest
+        if rest[0] in _CONJUNCTIONS and [*rest[1:], rest[0], *part] == found:
+            yield part, rest[1:]
+
+
+def _may_exchange(part: Sequence[str], other: Sequence[str], names: Container[str]) -> bool:
+    """Return whether two parts of a sentence say the same in the other order."""
+    if any(map(_is_negation, (*part, *other))):
+        return False
+    values = [sum(each in names or _is_number(each) for each in own) for own in (part, other)]
+    plain = [
+        sum(_may_be_fact(each) and each not in names and not _is_number(each) for each in own)
+        for own in (part, other)
+    ]
+    return min(len(part), len(other)) >= MIN_PART and min(plain) >= (
+        MIN_CLAUSE if all(values) else 1
+    )
+
+
 def _fold(words: Iterable[str], *, sort: bool = False) -> list[str]:
     folded = map(str.casefold, words)
     return sorted(folded) if sort else list(folded)
 
 
-def _drop_equal_ends(found: list[str], expected: list[str]) -> tuple[list[str], list[str]]:
+def _drop_equal_ends(found: list[_Word], expected: list[_Word]) -> tuple[list[_Word], list[_Word]]:
     """Drop the words with which both texts start and end."""
     own, other = _fold(found), _fold(expected)
     start = _count_equal(own, other)
@@ -376,8 +479,8 @@ def _drop_equal_ends(found: list[str], expected: list[str]) -> tuple[list[str], 
 
 
 def _list_changes(
-    found: Sequence[str], expected: Sequence[str]
-) -> list[tuple[list[str], list[str]]]:
+    found: Sequence[_Word], expected: Sequence[_Word]
+) -> list[tuple[list[_Word], list[_Word]]]:
     """List the words that differ, of both texts, in their order."""
     if len(found) * len(expected) > MAX_PAIRS:
         return [([*found], [*expected])]
@@ -386,7 +489,7 @@ def _list_changes(
         return [(new, lost) for lost, new in _list_changes(expected, found)]
     from rapidfuzz.distance import LCSseq  # noqa: PLC0415 (most runs compare no texts)
 
-    changes: list[tuple[list[str], list[str]]] = []
+    changes: list[tuple[list[_Word], list[_Word]]] = []
     is_open = False
     for each in LCSseq.opcodes(own, other):
         if each.tag != "equal":
@@ -405,8 +508,11 @@ def _count_equal(words: Sequence[str], others: Sequence[str]) -> int:
 
 def _is_of_fact(word: str) -> bool:
     word = word.lower()
-    is_number = word in _WORDS or word in _TENS or word in _FACTORS or word[0].isdecimal()
-    return is_number or _is_negation(word) or bool(_read_unit(word))
+    return _is_number(word) or _is_negation(word) or bool(_read_unit(word))
+
+
+def _is_number(word: str) -> bool:
+    return word in _WORDS or word in _TENS or word in _FACTORS or word[0].isdecimal()
 
 
 def _is_negation(word: str) -> bool:

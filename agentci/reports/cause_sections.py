@@ -1,6 +1,7 @@
-"""Sections of the summary and the comment about failures by cause, and about lost checks."""
+"""Sections of the summary and the comment about failures by cause, changed runs and lost checks."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from textwrap import wrap
 from typing import Final
 
@@ -15,18 +16,20 @@ from agentci.model.values import replace
 from agentci.reports.case_counts import list_missing_cases
 from agentci.reports.case_states import UNRECORDED
 from agentci.reports.changed_checks import LOST_TITLE, LostChecks, format_lost, join_lost
+from agentci.reports.changed_runs import MAX_SHOWN, list_changed_runs
 from agentci.reports.check_text import MAX_REASON, format_requirement
 from agentci.reports.comparison import ADVISORY
 from agentci.reports.differences import RunDifference
 from agentci.reports.failures import Cause, FailedCheck, list_causes
 from agentci.reports.groups_and_totals import has_several_configs, list_first_names
 from agentci.reports.outcomes import CaseOutcome
-from agentci.reports.page_height import fit_item
+from agentci.reports.page_height import estimate_height, fit_item, is_one_line
 from agentci.reports.sections import (
     Section,
     fold_section,
     format_case_link,
     format_evaluator_names,
+    make_case_url,
 )
 from agentci.reports.short_facts import measure_code
 from agentci.reports.tool_calls import WIDTH
@@ -41,6 +44,11 @@ MIN_FACT: Final = 40
 # Letters of the name of an evaluator, which is cut if the line would be two.
 MIN_NAME: Final = 12
 SEPARATOR: Final = " \N{MIDDLE DOT} "
+# Causes that share a line.
+MAX_JOINED: Final = 4
+# Characters of a text that changed, where there is little room, and where that saves a line.
+MAX_SHORT: Final = 40
+MIN_SHORT: Final = 24
 # Evaluators of each case.
 MAX_CHECKS: Final = 3
 
@@ -101,16 +109,18 @@ def make_cause_sections(
     first, more = causes.new[: layout.causes], causes.new[layout.causes :]
     shown = (render(each, is_short=number >= layout.whole) for number, each in enumerate(first))
     yield _make_cases(shown, len(first), title, share=0.25)
-    lines = more[: layout.further]
+    further = layout.further + (len(more) == layout.further + 1)
+    lines, unnamed = more[:further], more[further:]
     # Without a code block between them, the list would continue that of the case above.
     joins = bool(first) and causes.describe(first[-1]).difference is None
     lead = ("Other causes:\n\n" if joins else "") if first else title
-    yield _make_cases(map(render_line, lines), len(lines), lead, share=0.05)
+    rest = [_render_rest([*map(causes.describe, unnamed)], sum(map(len, unnamed)))] * bool(unnamed)
+    blocks = chain(map(render_line, lines), rest)
+    yield _make_cases(blocks, len(lines) + len(rest), lead, share=0.05)
     if more:
         section = _make_cases(map(render, more), len(more), "", share=0.15)
         # The title says how many cases all are.
         cases = format_count(sum(map(len, more)), "more case")
-        unnamed = more[layout.further :]
         causes_left = format_count(len(unnamed), "more cause")
         others = f"{causes_left} in {format_count(sum(map(len, unnamed)), 'case')}"
         what = f"{cases} with failures" if first else "Checks and differences"
@@ -183,8 +193,44 @@ def make_lost_sections(
     yield fold_section(others, f"{format_count(checks, noun)} {NO_LONGER_EVALUATED}")
 
 
+def make_changed_runs_section(report: Report, report_url: str, most: int) -> Section:
+    """Make the section of the cases whose answers or tool results changed: see its list.
+
+    Args:
+        most: number of cases that are shown of each kind; 0 for one with short texts, and without
+            the names of others.
+    """
+
+    def write_case(case: str) -> str:
+        return format_case_link(case, report_url)
+
+    def list_lines(length: int, *, is_short: bool = False) -> list[str]:
+        def write(text: str) -> str:
+            return markdown_code(truncate.short(text, length))
+
+        found = list_changed_runs(report, max(most, 1), write_case, write, names=most > 0)
+        return [
+            f"- **{each.label}:** {each.head}{': ' if each.items else ''}"
+            f"{'; '.join(each.items if is_short else each.lines)}\n"
+            for each in found
+        ]
+
+    lines = list_lines(MAX_SHOWN if most else MAX_SHORT)
+    if not most:
+        # Where that saves a line, texts are shorter, and how many others there are is only counted
+        # at the start.
+        pairs = zip(lines, list_lines(MIN_SHORT, is_short=True), strict=True)
+        lines = [min(pair, key=estimate_height) for pair in pairs]
+    return Section(
+        name="failures", title="", noun="kind of changed runs", blocks=lines, total=len(lines)
+    )
+
+
 def _render_line(cause: Cause, cases: int, report_url: str) -> str:
-    """Render ``- 16 cases, `a`: `pay amount 9 → 90` · tone, 1 more``: one line of the page."""
+    """Render ``- 16 cases, `a`: `pay amount 9 → 90` · tone, 1 more``: one line of the page.
+
+    If there is only room for the rest, none of several cases is named.
+    """
     names = [
         f"{each.result.evaluator.name}{'' if each.result.evaluator.required else ADVISORY}"
         for each in cause.checks
@@ -192,14 +238,35 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
     more = f", {len(names) - 1:,} more" if len(names) > 1 else ""
     which = f"{cases:,} cases, " if cases > 1 else ""
     summary = cause.case.summary.id
+    link = format_case_link(summary, report_url)
+    whole = replace(cause.fact, reason="").write(MAX_LINE, markdown_prose, markdown_code)
+    end = f": {whole}{SEPARATOR}{markdown_prose(names[0] + more)}\n"
+    if cases > 1 and not is_one_line(f"- {which}{link}{end}"):
+        count, url = f"{cases:,} cases", make_case_url(report_url, summary)
+        line = f"- {f'[{count}]({url})' if url else count}{end}"
+        if is_one_line(line):
+            return line
     width = MAX_LINE - len(f"{which}: {SEPARATOR}{names[0]}{more}") - measure_code(summary)
     fact = cause.fact.write(max(width, MIN_FACT), markdown_prose, markdown_code)
-    start = f"- {which}{format_case_link(summary, report_url)}: {fact}{SEPARATOR}"
+    start = f"- {which}{link}: {fact}{SEPARATOR}"
 
     def make(length: int) -> str:
         return f"{start}{markdown_prose(truncate.short(names[0], length) + more)}\n"
 
     return fit_item(make, max(min(len(names[0]), MAX_LINE), MIN_NAME), MIN_NAME)
+
+
+def _render_rest(causes: Sequence[Cause], cases: int) -> str:
+    """Render ``- 45 more cases: `a` failed; `30 days → 14 days` ``: one line of the page."""
+    left = len(causes) - MAX_JOINED
+
+    def make(length: int) -> str:
+        facts = [replace(each.fact, reason="") for each in causes[:MAX_JOINED]]
+        shown = [each.write(length, markdown_prose, markdown_code) for each in facts]
+        more = [truncate.format_omitted(left)] if left > 0 else []
+        return f"- {format_count(cases, 'more case')}: {'; '.join([*shown, *more])}\n"
+
+    return fit_item(make, MAX_LINE, MIN_NAME)
 
 
 def _render_cause(cause: Cause, report: Report, report_url: str, *, is_short: bool = False) -> str:

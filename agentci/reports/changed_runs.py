@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar
+from itertools import chain, takewhile
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from agentci._util.text import escape, truncate
-from agentci._util.text.change import ARROW
+from agentci._util.text.change import ARROW, find_numbers
 from agentci._util.text.format import format_count
 from agentci.evaluators.changed_facts import rank_facts
 from agentci.model.case import (
@@ -23,7 +24,7 @@ from agentci.model.result import Report
 from agentci.model.values import IdentityKey, replace
 from agentci.reports.case_states import find_changes, make_check_key
 from agentci.reports.failure_patterns import is_resource_limit
-from agentci.reports.groups_and_totals import list_first_names
+from agentci.reports.groups_and_totals import MAX_NAMES, list_first_names
 from agentci.reports.outcomes import CaseOutcome, list_case_outcomes
 
 # Of a text, which is that short already unless another program wrote the report.
@@ -32,9 +33,12 @@ MAX_SHOWN: Final = 100
 MAX_VALUES: Final = 40
 # Of a case.
 MAX_CALLS: Final = 2
+# Facts that changed in several cases and are named even if there is little room.
+MAX_COMMON: Final = 2
 MINUS: Final = "\N{MINUS SIGN}"
 
 T = TypeVar("T")
+_ChangedAnswer: TypeAlias = tuple[CaseOutcome, ChangedText]
 
 
 class ChangedRuns(Struct, frozen=True, kw_only=True):
@@ -98,19 +102,15 @@ def list_changed_runs(
         )
     answers = _list_changed_answers(unseen)
     if answers:
-        # No check tells of passing cases.
-        answers.sort(key=lambda pair: bool(pair[0].problems))
         yield _list_answers(answers, most, write_case, show, names=names)
 
 
-def list_changed_facts(report: Report) -> Sequence[tuple[CaseOutcome, ChangedText]]:
+def list_changed_facts(report: Report) -> Sequence[_ChangedAnswer]:
     """List the cases whose answer has other facts, with these, if no other list shows it."""
-    return _choose_facts(_list_changed_answers(list_unseen(report)))
+    return [*chain.from_iterable(_group_by_facts(_list_changed_answers(list_unseen(report))))]
 
 
-def _list_changed_answers(
-    outcomes: Iterable[CaseOutcome],
-) -> list[tuple[CaseOutcome, ChangedText]]:
+def _list_changed_answers(outcomes: Iterable[CaseOutcome]) -> list[_ChangedAnswer]:
     return [
         (each, answer)
         for each in outcomes
@@ -118,58 +118,93 @@ def _list_changed_answers(
     ]
 
 
-def _choose_facts(
-    answers: Sequence[tuple[CaseOutcome, ChangedText]],
-) -> list[tuple[CaseOutcome, ChangedText]]:
-    """Choose the answers with other facts, those with other numbers first."""
-    found = [each for each in answers if _get_facts(each)]
-    return sorted(found, key=lambda each: rank_facts(_get_facts(each)))
+def _group_by_facts(answers: Iterable[_ChangedAnswer]) -> list[list[_ChangedAnswer]]:
+    """Group the answers with the same other facts, but for numbers that the user gave.
+
+    Other numbers come first, then facts of cases that pass, then those of more cases, then those
+    that have another value instead.
+    """
+    groups: dict[str, list[_ChangedAnswer]] = {}
+    for each in answers:
+        if facts := _get_facts(each):
+            groups.setdefault(_hide_given(facts, each[0]), []).append(each)
+    return sorted(
+        groups.values(),
+        key=lambda group: (
+            rank_facts(_get_facts(group[0])),
+            all(each.problems for each, _ in group),
+            -len(group),
+            ARROW not in _get_facts(group[0]),
+        ),
+    )
 
 
-def _get_facts(answer: tuple[CaseOutcome, ChangedText]) -> str:
+def _hide_given(facts: str, outcome: CaseOutcome) -> str:
+    pieces, numbers = find_numbers(facts)
+    given = {each for turn in outcome.summary.dialogue for each in find_numbers(turn.question)[1]}
+    shown = (truncate.ELLIPSIS if each in given else each for each in numbers)
+    return "".join(chain.from_iterable(zip(pieces, (*shown, ""), strict=True)))
+
+
+def _get_facts(answer: _ChangedAnswer) -> str:
     changes = answer[0].summary.changes
     return "" if changes is None else changes.facts
 
 
 def _list_answers(
-    answers: Sequence[tuple[CaseOutcome, ChangedText]],
+    answers: Sequence[_ChangedAnswer],
     most: int,
     write_case: Callable[[str], str],
     write: Callable[[str], str],
     *,
     names: bool,
 ) -> ChangedRuns:
-    """Name the cases with other facts, which are not expected of a model; count other words."""
-    facts = _choose_facts(answers)
+    """Name the cases with other facts, which are not expected of a model; count other words.
+
+    The same facts are named once, and those of several cases even if there is little room.
+    """
+    groups = _group_by_facts(answers)
     others = [each for each in answers if not _get_facts(each)]
-    line = _make_line(
-        "changed answers",
-        facts or others,
-        lambda answer: _format(answer, write),
-        most=most,
-        write_case=write_case,
-    )
-    more: list[str] = []
-    if facts and line.left:
-        named = (_name_facts(*each, write_case, write) for each in facts[most:])
-        shown = list_first_names([*named], str) if names else format_count(line.left, "case")
-        more.append(f"other facts in {shown}")
-    if facts and others:
-        more.append(f"other words in {_count_cases([each for each, _ in others])}")
     head = _count_cases([each for each, _ in answers])
-    if not facts:
+    if not groups:
+        line = _make_line(
+            "changed answers",
+            others,
+            lambda answer: _format(answer, write),
+            most=most,
+            write_case=write_case,
+        )
         return replace(line, head=head)
-    return replace(line, head=head, items=(*line.items, *more), left=0)
+    several = len([*takewhile(lambda each: len(each) > 1, groups)])
+    shown = max(most, min(several, MAX_COMMON))
+    items = [_format_group(each, write_case, write) for each in groups[:shown]]
+    if rest := groups[shown:]:
+        named = [_name_facts(each, write_case, write) for each in rest[:MAX_NAMES]]
+        if left := sum(map(len, rest[MAX_NAMES:])):
+            named.append(truncate.format_omitted(left))
+        count = format_count(sum(map(len, rest)), "case")
+        items.append(f"other facts in {', '.join(named) if names else count}")
+    if others:
+        items.append(f"other words in {_count_cases([each for each, _ in others])}")
+    return ChangedRuns(label="changed answers", head=head, items=tuple(items))
+
+
+def _format_group(
+    group: Sequence[_ChangedAnswer], write_case: Callable[[str], str], write: Callable[[str], str]
+) -> str:
+    """Format ``20 cases, a: 50 EUR → 75 EUR``."""
+    outcome, answer = group[0]
+    count = f"{len(group):,} cases, " if len(group) > 1 else ""
+    return f"{count}{write_case(outcome.summary.id)}: {_format(answer, write)}"
 
 
 def _name_facts(
-    outcome: CaseOutcome,
-    answer: ChangedText,
-    write_case: Callable[[str], str],
-    write: Callable[[str], str],
+    group: Sequence[_ChangedAnswer], write_case: Callable[[str], str], write: Callable[[str], str]
 ) -> str:
-    """Name a case with its facts, if they are short."""
-    name = write_case(outcome.summary.id)
+    """Name the first case with its facts, if they are short, and count the others."""
+    outcome, answer = group[0]
+    more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
+    name = f"{write_case(outcome.summary.id)}{more}"
     is_short = len(answer.before) + len(answer.after) <= MAX_VALUES
     return f"{name} ({_format(answer, write)})" if is_short else name
 

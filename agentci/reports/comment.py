@@ -34,6 +34,7 @@ from agentci.reports.page_height import (
     estimate_height,
     fit_item,
     fit_parts,
+    is_one_line,
     list_whole,
     measure,
 )
@@ -146,7 +147,7 @@ def _list_parts(report: Report, report_url: str, *, is_tight: bool) -> Iterator[
         most=min(lost, MAX_ROWS),
     )
     yield Part(
-        make=lambda level: [sections.make_changed_runs_section(report, report_url, level)],
+        make=lambda level: [cause_sections.make_changed_runs_section(report, report_url, level)],
         most=sections.MAX_UNFOLDED,
     )
     if (policy := explain_policy(report)) is not None:
@@ -418,9 +419,15 @@ def _list_errored(
             shown = truncate.short(reason, length) if is_tight else reason
             return f"- {name}: {markdown_prose(shown)} ({checks})\n"
 
-        return fit_item(make, MAX_ERROR, MIN_ERROR) if is_tight and not most else make(MAX_ERROR)
+        if not is_tight or most:
+            return make(MAX_ERROR)
+        if not is_one_line(make(MIN_ERROR)):
+            checks = format_count(len(group.cases), "case")
+        return fit_item(make, MAX_ERROR, MIN_ERROR)
 
-    first, more = groups[: max(most, 1)], groups[max(most, 1) :]
+    # The summary of a single other one would be as long as it.
+    shown = len(groups) if len(groups) == max(most, 1) + 1 else max(most, 1)
+    first, more = groups[:shown], groups[shown:]
     section = sections.Section(
         name="errors",
         title="" if is_tight else "### Errored checks\n\n",

@@ -46,6 +46,7 @@ from agentci.reports.tool_calls import (
     find_unmatched_turns,
     format_call,
     has_forbidden_call,
+    list_forbidden_tools,
 )
 
 # Beyond these limits, numbers are compared literally instead of being left out.
@@ -272,7 +273,9 @@ def _describe_kinds(result: CheckResult, content: RunContent, *, is_new: bool) -
     if result.status == "errored" or is_resource_limit(result):
         return ""
     if rows := _list_checked_rows(result):
-        return _describe_kind(rows)
+        return _describe_kind([each for each in rows if each.mark == "forbidden"] or rows)
+    if result.judgement and (tools := list_forbidden_tools(result.judgement.details)):
+        return f"forbidden {', '.join(tools)}"
     references: tuple[Reference, ...] = ("baseline", "expected") if is_new else ("expected",)
     found = ("; ".join(_list_kinds(content, reference)) for reference in references)
     return next(filter(None, found), "")

@@ -89,7 +89,8 @@ _WITH_ANSWERS: Final = ("full", "without_results")
 def _compare_answers(
     turns: Sequence[ComparedTurn], before: Sequence[ComparedTurn]
 ) -> tuple[ChangedText | None, str]:
-    """Return the first answer that differs, and the facts in which it does."""
+    """Return the first answer with other facts, else the first that differs; and its facts."""
+    first: tuple[ChangedText | None, str] = None, ""
     for index in range(max(len(turns), len(before))):
         now, then = (side[index].answer if index < len(side) else None for side in (turns, before))
         if index < len(before) and (left := before[index].cut.get("answer")):
@@ -97,14 +98,19 @@ def _compare_answers(
             is_as_long = len(now or "") == len(then or "") + left
             now = (now or "")[: len(then or "")] if is_as_long else now
         if now != then:
-            compared = (now or "")[:MAX_COMPARED], (then or "")[:MAX_COMPARED]
-            texts = now or "", then or ""
-            facts = find_changed_facts(*compared)
-            if str(facts):
-                return show_facts(*texts, facts), str(facts)
-            shown = show_words(*texts, find_changed_words(*compared))
-            return shown, describe_changed_words(*compared)
-    return None, ""
+            found = _compare_texts(now or "", then or "")
+            if found[1]:
+                return found
+            first = found if first[0] is None else first
+    return first
+
+
+def _compare_texts(now: str, then: str) -> tuple[ChangedText, str]:
+    compared = now[:MAX_COMPARED], then[:MAX_COMPARED]
+    facts = find_changed_facts(*compared)
+    if str(facts):
+        return show_facts(now, then, facts), str(facts)
+    return show_words(now, then, find_changed_words(*compared)), describe_changed_words(*compared)
 
 
 def _compare_results(pairs: Sequence[PairedTurns]) -> Iterator[ChangedResult]:

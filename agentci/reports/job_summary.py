@@ -276,7 +276,7 @@ def _sections(report: Report, report_url: str) -> Iterator[sections.Section]:
     yield cause_sections.make_known_section(
         report, report_url=report_url, render_details=render_details
     )
-    yield sections.make_changed_runs_section(report, report_url, MAX_CHANGED_RUNS)
+    yield cause_sections.make_changed_runs_section(report, report_url, MAX_CHANGED_RUNS)
     yield _errors(groups_and_totals.filter_by_status(report.results, "errored"), several=several)
     yield _evaluators(report)
     # With total 0 an omitted chart is not counted: the table has the same numbers.

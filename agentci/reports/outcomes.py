@@ -36,7 +36,7 @@ from agentci.reports.contents import (
     load_run,
 )
 from agentci.reports.failure_patterns import (
-    LIMIT,
+    FORBIDDEN,
     MAX_DIFFERING,
     NO_CHANGES,
     TOOL_ERROR,
@@ -165,23 +165,19 @@ def rank_problem(result: CheckResult) -> tuple[bool, bool, float]:
     return (result.status != "failed", not result.evaluator.required, score)
 
 
-def rank_cause(cases: Sequence[CaseOutcome]) -> tuple[bool, bool, int, bool, int, int]:
-    """Rank a cause: failed before errored, required before advisory, then serious, frequent.
+def rank_cause(cases: Sequence[CaseOutcome]) -> tuple[bool, bool, bool, int, int]:
+    """Rank a cause: failed before errored, required before advisory, forbidden calls, frequent.
 
-    Of other calls and answers, what fails a single case is behind what fails several.
+    Of as many cases, the more serious ones are first.
     """
     decisive = cases[0].decisive or cases[0].results[0]
-    rank = rank_seriousness(decisive)
-    if cases[0].tool_error is not None:
-        rank = TOOL_ERROR
-    kind = min(rank, TOOL_ERROR + 1) if rank < LIMIT else LIMIT
+    rank = TOOL_ERROR if cases[0].tool_error is not None else rank_seriousness(decisive)
     return (
         decisive.status != "failed",
         not decisive.evaluator.required,
-        kind,
-        len(cases) == 1,
-        rank,
+        rank != FORBIDDEN,
         -len(cases),
+        rank,
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -65,6 +65,11 @@ def estimate_height(markdown: str) -> int:
     return height
 
 
+def is_one_line(item: str) -> bool:
+    """Return whether an item of a list is one line."""
+    return estimate_height(item.rstrip("\n")) <= _ITEM + _LINE
+
+
 def fit_item(make: Callable[[int], str], most: int, least: int) -> str:
     """Make an item of a list that is one line, if there is one.
 
@@ -72,11 +77,7 @@ def fit_item(make: Callable[[int], str], most: int, least: int) -> str:
         make: makes it of a length in characters of what may be cut.
         most, least: limits of this length; the longest that fits is used.
     """
-
-    def get_height(length: int) -> int:
-        return estimate_height(make(length).rstrip("\n"))
-
-    fitting = bisect_right(range(least, most + 1), _ITEM + _LINE, key=get_height)
+    fitting = bisect_left(range(least, most + 1), x=True, key=lambda n: not is_one_line(make(n)))
     return make(least + max(fitting - 1, 0))
 
 

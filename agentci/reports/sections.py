@@ -26,7 +26,6 @@ from agentci.reports.changed_checks import (
     list_lower_scores,
     list_skipped,
 )
-from agentci.reports.changed_runs import list_changed_runs
 from agentci.reports.comparison import describe_change, drop_missing
 from agentci.reports.groups_and_totals import (
     EvaluatorChecks,
@@ -57,8 +56,6 @@ from agentci.reports.verdict import (
 
 MAX_ITEMS = 100
 MAX_UNFOLDED: Final = 3
-# Characters of a text that changed, where there is little room.
-MAX_SHORT: Final = 40
 
 # The blocks of the summary and the comment, in page order.
 BlockName: TypeAlias = Literal[
@@ -452,33 +449,6 @@ def format_case_link(case: str, report_url: str) -> str:
     """Format the id of a case, linked to its page in ``report.html`` if the URL is known."""
     url = make_case_url(report_url, case)
     return f"[{markdown_code(case)}]({url})" if url else markdown_code(case)
-
-
-def make_changed_runs_section(report: Report, report_url: str, most: int) -> Section:
-    """Make the section of the cases whose answers or tool results changed: see its list.
-
-    Args:
-        most: number of cases that are shown of each kind; 0 for one with short texts, and without
-            the names of others.
-    """
-
-    def write_case(case: str) -> str:
-        return format_case_link(case, report_url)
-
-    def write(text: str) -> str:
-        return markdown_code(text if most else truncate.short(text, MAX_SHORT))
-
-    found = [*list_changed_runs(report, max(most, 1), write_case, write, names=most > 0)]
-    return Section(
-        name="failures",
-        title="",
-        noun="kind of changed runs",
-        blocks=(
-            f"- **{each.label}:** {each.head}{': ' if each.items else ''}{'; '.join(each.lines)}\n"
-            for each in found
-        ),
-        total=len(found),
-    )
 
 
 def make_lower_scores_section(report: Report, report_url: str) -> Section:

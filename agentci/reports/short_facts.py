@@ -51,6 +51,9 @@ class Quote(Struct, frozen=True):
         if not (self.before or self.after):
             return change.cut_around(self.name, 0, width)
         name = f"{truncate.end(self.name, width)} " if self.name else ""
+        values = f"{self.before} {ARROW} {self.after}"
+        if len(name + values) > width >= len(f"{self.name.rpartition(' ')[2]} {values}"):
+            name = f"{self.name.rpartition(' ')[2]} "  # without the tool
         room = max(width - len(name) - len(" - "), 2 * _MIN_SIDE)
         if not (self.before and self.after):
             sign = "+" if self.after else "-"

@@ -101,6 +101,11 @@ def has_forbidden_call(details: JsonObject) -> bool:
     return any(_items(each, "forbidden") for each in (details, *turns))
 
 
+def list_forbidden_tools(details: JsonObject) -> list[str]:
+    """List the tools that a check names as forbidden, each once and sorted."""
+    return sorted({each for each in _items(details, "forbidden") if isinstance(each, str)})
+
+
 def _items(details: JsonObject, key: str) -> Sequence[Json]:
     found = details.get(key)
     return found if isinstance(found, list | tuple) else ()

@@ -8,7 +8,7 @@ import pytest
 from agentci.model.result import BaselineTurn, CallContent, ExpectedCall, TurnContent
 from agentci.reports.cause_sections import Layout, make_cause_sections
 from agentci.reports.page_height import estimate_height
-from agentci.reports.short_facts import describe_answers, list_named_values
+from agentci.reports.short_facts import Quote, describe_answers, list_named_values
 from tests.reports.test_failure_patterns import case_of, report_of, tool_errors
 
 REFUND = {"order_id": "4722", "amount": "129.00", "reason": "damaged"}
@@ -67,6 +67,42 @@ def test_calls_that_differ_are_in_the_line(now: Any, before: Any, line: str) -> 
     turns = (_turn(*sides) for sides in zip(now, before, strict=True))
     misses = ["turn 1: the tool calls differ"]
     assert _list_lines(case_of(*turns, misses=misses)) == [f"`c0`: {line} · tone"]
+
+
+def test_no_case_is_named_where_only_the_rest_has_room() -> None:
+    before, now = {**REFUND, "method": "original_payment"}, {**REFUND, "method": "store_credit"}
+    turn = _turn([("refund_order", now)], [("refund_order", before)])
+    cases = [case_of(turn, misses=["turn 1: the tool calls differ"])] * 2
+    change = "`refund_order method original_payment \N{RIGHTWARDS ARROW} store_credit`"
+    name = "tool_trajectory_avg_score_of_all_turns"
+    assert _list_lines(*cases, name=name) == [f"2 cases: {change} \N{MIDDLE DOT} {name}"]
+    [line] = _list_lines(*cases, name="tone")
+    assert line == f"2 cases, `c0`: {change} \N{MIDDLE DOT} tone"
+
+
+def test_causes_without_a_line_of_their_own_share_one() -> None:
+    cases = [
+        *(
+            case_of(_turn([(f"pay_{name}", {})], []), evaluator=f"e_{name}", misses=[f"bad {name}"])
+            for name in "abcdef"
+            for _ in range(2)
+        ),
+    ]
+    sections = [*make_cause_sections(report_of(*cases), Layout(causes=0, further=3), report_url="")]
+    *_, line = sections[1].blocks
+    assert line == "- 6 more cases: `+ pay_d()`; `+ pay_e()`; `+ pay_f()`\n"
+    sections = [*make_cause_sections(report_of(*cases), Layout(causes=0, further=1), report_url="")]
+    *_, line = sections[1].blocks
+    assert line.startswith("- 10 more cases: `+ pay_b()`; ")
+    assert line.endswith("; \N{HORIZONTAL ELLIPSIS} and 1 more\n")
+
+
+def test_tool_is_left_out_before_values_are_cut() -> None:
+    quote = Quote("refund_order method", "original_payment", "store_credit")
+    values = "original_payment \N{RIGHTWARDS ARROW} store_credit"
+    assert quote.write(51) == f"refund_order method {values}"
+    assert quote.write(50) == f"method {values}"
+    assert "\N{HORIZONTAL ELLIPSIS}" in quote.write(36)
 
 
 @pytest.mark.parametrize(

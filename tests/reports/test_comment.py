@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentci.gate.comparison import compare_runs, find_regression_reasons
-from agentci.model.case import ChangedText, DialogueTurn, RunChanges
+from agentci.model.case import ChangedResult, ChangedText, DialogueTurn, RunChanges
 from agentci.model.gate import (
     CheckClasses,
     Comparison,
@@ -27,12 +27,16 @@ from agentci.model.result import (
     TurnContent,
 )
 from agentci.model.values import Problem, replace
-from agentci.reports.cause_sections import Layout, make_cause_sections
+from agentci.reports.cause_sections import (
+    Layout,
+    make_cause_sections,
+    make_changed_runs_section,
+)
 from agentci.reports.comment import MAX_BYTES, MAX_HEIGHT, MAX_REASONS, CommentReport
 from agentci.reports.console import render_console
 from agentci.reports.contents import StoredContents
 from agentci.reports.job_summary import SummaryReport
-from agentci.reports.page_height import FRAME, estimate_height, fit_item
+from agentci.reports.page_height import FRAME, estimate_height, fit_item, is_one_line
 from agentci.reports.run_content import encode_content
 from agentci.reports.sections import make_short_reasons_sections
 from agentci.reports.workflow_commands import COMMENT_CHARACTERS
@@ -329,7 +333,7 @@ def test_each_cause_has_a_line_before_one_is_shown_in_detail() -> None:
     ]
     why = (
         "9 checks failed",
-        *(f"{n} eval cases without a recorded run: {'a' * 200}" for n in "12"),
+        *(f"{n} eval cases without a recorded run: {'a' * 300}" for n in "12"),
     )
     decision = replace(report.decision, reasons=why)
     kept = [each for each in report.results if each.status == "errored"]
@@ -361,7 +365,7 @@ def test_causes_have_lines_before_names_of_other_cases() -> None:
         for number in range(6):
             result = make_result("passed", case=f"passing_case{LONG_NAME}_{number}")
             answer = ChangedText(before="50 EUR", after=f"{75 + number} EUR")
-            changes = RunChanges(answer=answer, facts="50")
+            changes = RunChanges(answer=answer, facts=f"{75 + number}")
             results.append(replace(result, case=replace(result.case, changes=changes)))
         for number in range(2 * causes):
             why = [
@@ -384,6 +388,29 @@ def test_causes_have_lines_before_names_of_other_cases() -> None:
     assert "; other facts in 5 cases\n" in shown[16]
     assert f"removed_case{LONG_NAME}_4" in shown[2]
     assert f"passing_case{LONG_NAME}_4" in shown[2]
+
+
+def test_second_error_has_a_line_where_there_is_little_room() -> None:
+    results = [
+        make_result("failed", 0.1, case=f"case-{n}", evaluator=f"e{n}", misses=["why " * 40])
+        for n in range(40)
+    ]
+    results += [
+        make_result("errored", case=f"broken-{n}", evaluator=f"x{n}", reason=f"{n} is broken. " * 9)
+        for n in range(2)
+    ]
+    shown = _unfold(_render(make_report(results)))
+    assert re.findall("^- \\*\\*errored:\\*\\* `(x.)`.*$", shown, re.MULTILINE) == ["x0", "x1"]
+
+
+@pytest.mark.parametrize(("tool", "is_cut"), [("find", True), ("find_orders_of_them", False)])
+def test_changed_texts_are_cut_where_that_saves_a_line(tool: str, *, is_cut: bool) -> None:
+    other = ChangedResult(tool=tool, before="was " * 9, after="is " * 12, kind="other")
+    result = make_result("passed", case="c")
+    case = replace(result.case, changes=RunChanges(results=(other,)))
+    [block] = make_changed_runs_section(make_report([replace(result, case=case)]), "", 0).blocks
+    assert is_one_line(block) == is_cut
+    assert ("was was was was was was was" not in block) == is_cut
 
 
 @pytest.mark.slow

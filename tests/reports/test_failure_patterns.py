@@ -835,11 +835,8 @@ def test_causes_are_named_by_plain_phrases() -> None:
     assert {*named} == {f"response_quality: is wrong ({each})" for each in phrases.values()}
 
 
-def test_serious_causes_come_before_frequent_ones() -> None:
-    """Forbidden calls, tool errors, other calls, answers, limits; required before advisory.
-
-    What is wrong with the calls or the answer of a single case follows what fails several.
-    """
+def test_forbidden_calls_come_first_then_the_most_frequent_causes() -> None:
+    """Required before advisory, and of as many cases the most serious ones."""
     forbidden: dict[str, Any] = {"type": "check", "details": {"forbidden": ["refund"]}}
     cases = [
         *(case_of(_turn("No.", PARCEL), evaluator="polite", required=False) for _ in range(9)),
@@ -855,12 +852,28 @@ def test_serious_causes_come_before_frequent_ones() -> None:
     causes = list_causes(report)
     found = [(group[0].problems[0].evaluator.name, len(group)) for group in causes.new]
     assert found == [
-        *(("forbidden", 1), ("no_tool_errors", 1), ("required_tools", 2), ("consent", 3)),
-        *(("pays", 1), ("limit", 5), ("limit", 4), ("polite", 9)),
+        *(("forbidden", 1), ("limit", 5), ("limit", 4), ("consent", 3)),
+        *(("required_tools", 2), ("no_tool_errors", 1), ("pays", 1), ("polite", 9)),
     ]
     assert [group[0].cluster for group in causes.new] == [*range(8)]
     comment = text_of(CommentReport(), report)
-    assert comment.index("`c24`") < comment.index("`c18`") < comment.index("`c9`")
+    assert comment.index("`c24`") < comment.index("`c9`") < comment.index("`c18`")
+
+
+def test_cases_with_the_same_forbidden_call_have_one_cause() -> None:
+    """Whatever else differs in them."""
+    cases = [
+        case_of(
+            _turn(answer, PARCEL),
+            evaluator="forbidden",
+            type="check",
+            misses=[f"`{tool}` was called"],
+            details={"forbidden": [tool]},
+        )
+        for tool, answer in (("refund", PARCEL), ("refund", "Done."), ("remove", PARCEL))
+    ]
+    outcomes = list_case_outcomes(report_of(*cases))
+    assert [each.cluster for each in outcomes] == [0, 0, 1]
 
 
 def _required(tool: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentci._util.text.secrets import Redactor
-from agentci.model.case import ChangedResult, ChangedText, ResultChange, RunChanges
+from agentci.model.case import ChangedResult, ChangedText, DialogueTurn, ResultChange, RunChanges
 from agentci.model.gate import CheckClasses, Comparison, EvaluatorComparison
 from agentci.model.result import (
     BaselineCheck,
@@ -445,6 +445,14 @@ def test_changed_answer_is_shown_with_its_fact(
     assert found.answer == ChangedText(before=shown[0], after=shown[1])
 
 
+def test_turn_with_other_facts_is_before_one_with_other_words() -> None:
+    now, before = (
+        RunContent(turns=tuple(TurnContent(user="x", answer=each) for each in answers))
+        for answers in (("Hello, how are you?", "9 EUR"), ("Good morning to you!", "5 EUR"))
+    )
+    assert _compare(now, before).answer == ChangedText(before="5 EUR", after="9 EUR")
+
+
 @pytest.mark.parametrize(("old", "new"), [("Berlin", "Paris"), ("return", "meal"), ("and", "or")])
 def test_single_other_word_is_a_fact(old: str, new: str) -> None:
     before = "You can fly to Berlin and to Rome. The return is free."
@@ -462,6 +470,48 @@ def test_all_cases_with_other_facts_are_named_before_other_words_are_counted() -
     others = "other facts in c2 (24 months → 6 months)"
     shown = ["c1: 24 months → 12 months", others, "other words in 1 passing case"]
     assert line == f"changed answers: 3 passing cases {shown}"
+
+
+def test_same_facts_of_several_cases_are_one_change_and_the_most_frequent_one_is_first() -> None:
+    text = "The repair of your {}, which you can book at any time in your account, costs {} EUR."
+    numbers = [(f"lamp {n}", 5, 6 + n) for n in range(8)]
+    same = [("lamp 3", 9, 10), ("desk 7", 9, 10), ("desk 8", 9, 10)]
+    pairs = [
+        (_run(answer=text.format(name, now)), _run(answer=text.format(name, before)))
+        for name, before, now in (*numbers, *same)
+    ]
+    report = limit_contents(_report(*pairs), "full")
+    [line] = list_changed_runs(report, 1, str, str)
+    assert line.items == (
+        "3 cases, c8: 9 EUR \N{RIGHTWARDS ARROW} 10 EUR",
+        "other facts in "
+        + ", ".join(f"c{n} (5 EUR \N{RIGHTWARDS ARROW} {6 + n} EUR)" for n in range(5))
+        + ", \N{HORIZONTAL ELLIPSIS} and 3 more",
+    )
+
+
+def test_common_facts_are_named_if_there_is_little_room() -> None:
+    pairs = [
+        (_run(answer=f"It costs {n} {unit}"), _run(answer=f"It costs 9 {unit}"))
+        for n, unit in ((1, "EUR"), (1, "EUR"), (1, "kg"), (1, "kg"), (1, "kg"), (7, "km"))
+    ]
+    report = limit_contents(_report(*pairs), "full")
+    [line] = list_changed_runs(report, 1, str, str, names=False)
+    assert [each.partition(":")[0] for each in line.items] == [
+        *("3 cases, c2", "2 cases, c0", "other facts in 1 case"),
+    ]
+
+
+def test_numbers_of_questions_do_not_make_other_facts() -> None:
+    report = _report(*((_run(answer="Yes"), _run(answer=f"Yes, {n}")) for n in range(2)))
+    dialogues = [(DialogueTurn(question=f"Is order {n} here?", answer="Yes"),) for n in range(2)]
+    results = [
+        replace(each, case=replace(each.case, dialogue=dialogue))
+        for each, dialogue in zip(report.results, dialogues, strict=True)
+    ]
+    report = limit_contents(replace(report, results=tuple(results)), "full")
+    [line] = list_changed_runs(report, 1, str, str)
+    assert line.items == ("2 cases, c0: Yes, 0 \N{RIGHTWARDS ARROW} Yes",)
 
 
 def test_other_numbers_are_shown_before_negations_and_words() -> None:

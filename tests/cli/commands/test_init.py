@@ -479,9 +479,9 @@ def test_agent_that_prints_more_than_answers_is_replayed_with_a_note(recorded: P
         ("print = lambda text, **_: sys.stdout.write(text.replace('sunny', 'wet'))", 1, "wet"),
         # In no other words, so that a line shows them.
         (
-            "print = lambda text, **_: sys.stdout.write('In Oslo, it is sunny.')",
+            "print = lambda text, **_: sys.stdout.write('It is, in Oslo, sunny.')",
             0,
-            'oslo: expected "It is sunny in Oslo", got "In Oslo it is sunny"',
+            'oslo: expected "sunny in Oslo", got "in Oslo, sunny"',
         ),
     ],
 )
