@@ -226,6 +226,7 @@ _SIGN: Final = re.compile(
     "[\u2705\u2714\u2611\u274c\u2716\u2717\u2718\U0001f7e2\U0001f534\U0001f44d\U0001f44e]"
 )
 _QUOTED: Final = re.compile(r'"(.*?)"')
+_QUOTED_LIST: Final = re.compile(r'("[^"]*")(?: "[^"]*")+')
 # Of facts: numbers, values of JSON, and signs that are no punctuation.
 _NO_WORDS: Final = re.compile(
     r"\d|: (?:true|false|null|[{\[])|[^\w\s'\u2026\u201c\u201d().,:;!?*/\u2013\u2014-]"
@@ -351,6 +352,11 @@ def rank_facts(described: str) -> int:
     if _NO_WORDS.search(facts) or _NUMBER_WORD.search(facts):
         return 0
     return 2 - any(_is_negation(each) or each.startswith(_DENYING_PREFIX) for each in words)
+
+
+def keep_first_facts(described: str) -> str:
+    """Keep the first fact of each side; what differs besides is often a date or an id."""
+    return _QUOTED_LIST.sub(r"\1", described)
 
 
 def find_changed_words(text: str, reference: str) -> ChangedFacts:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentci._util.text import escape, truncate
 from agentci._util.text.change import ARROW, find_numbers
 from agentci._util.text.format import format_count
-from agentci.evaluators.changed_facts import rank_facts
+from agentci.evaluators.changed_facts import keep_first_facts, rank_facts
 from agentci.model.case import (
     CALL_CHANGES,
     RESULT_CHANGES,
@@ -105,9 +105,9 @@ def list_changed_runs(
         yield _list_answers(answers, most, write_case, show, names=names)
 
 
-def list_changed_facts(report: Report) -> Sequence[_ChangedAnswer]:
-    """List the cases whose answer has other facts, with these, if no other list shows it."""
-    return [*chain.from_iterable(_group_by_facts(_list_changed_answers(list_unseen(report))))]
+def group_changed_facts(report: Report) -> Sequence[Sequence[_ChangedAnswer]]:
+    """Group the cases that no other list shows and whose answers have the same other fact."""
+    return _group_by_facts(_list_changed_answers(list_unseen(report)))
 
 
 def _list_changed_answers(outcomes: Iterable[CaseOutcome]) -> list[_ChangedAnswer]:
@@ -119,7 +119,7 @@ def _list_changed_answers(outcomes: Iterable[CaseOutcome]) -> list[_ChangedAnswe
 
 
 def _group_by_facts(answers: Iterable[_ChangedAnswer]) -> list[list[_ChangedAnswer]]:
-    """Group the answers with the same other facts, but for numbers that the user gave.
+    """Group the answers with the same first other fact, but for numbers that the user gave.
 
     Other numbers come first, then facts of cases that pass, then those of more cases, then those
     that have another value instead.
@@ -127,7 +127,7 @@ def _group_by_facts(answers: Iterable[_ChangedAnswer]) -> list[list[_ChangedAnsw
     groups: dict[str, list[_ChangedAnswer]] = {}
     for each in answers:
         if facts := _get_facts(each):
-            groups.setdefault(_hide_given(facts, each[0]), []).append(each)
+            groups.setdefault(_hide_given(keep_first_facts(facts), each[0]), []).append(each)
     return sorted(
         groups.values(),
         key=lambda group: (

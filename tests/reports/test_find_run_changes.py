@@ -490,6 +490,17 @@ def test_same_facts_of_several_cases_are_one_change_and_the_most_frequent_one_is
     )
 
 
+def test_cases_with_another_date_besides_have_the_same_fact() -> None:
+    text = "You can return it within {} days, that is until May {}."
+    pairs = [
+        (_run(answer=text.format(14, day)), _run(answer=text.format(30, day + 16)))
+        for day in (4, 5)
+    ]
+    report = limit_contents(_report(*pairs), "full")
+    [line] = list_changed_runs(report, 1, str, str)
+    assert line.items == ("2 cases, c0: 30 days \N{RIGHTWARDS ARROW} 14 days",)
+
+
 def test_common_facts_are_named_if_there_is_little_room() -> None:
     pairs = [
         (_run(answer=f"It costs {n} {unit}"), _run(answer=f"It costs 9 {unit}"))

@@ -174,9 +174,9 @@ const largeText = ({ large: { tokens, ...others } }) => Object.values(others.usd
 /** How many times the first of these amounts grew. */
 const largest = (each) => (each.large ? parseFloat(largeText(each)) : 0);
 const statusRank = (each) => STATUSES.indexOf(each.status);
-/** The order of changed facts: numbers, negations, words. */
-const factKind = ({ facts }) => facts?.[2] ?? 0;
-const byFactKind = (a, b) => factKind(a) - factKind(b);
+/** The number of its changed fact: numbers come before words, then the facts of most cases. */
+const factNumber = ({ facts }) => facts?.[2] ?? 0;
+const byFact = (a, b) => factNumber(a) - factNumber(b);
 /** How much more an amount is than in the baseline. */
 const increase = ({ amounts, before }, name) => amounts[name] - before?.[name];
 const mostMore = (name) => (a, b) => (increase(b, name) || 0) - (increase(a, name) || 0);
@@ -191,7 +191,7 @@ const ORDERS = {
   attention: [
     'Needs attention',
     (a, b) =>
-      rank(a) - rank(b) || byFactKind(a, b) || statusRank(a) - statusRank(b) || worse(a, b) || largest(b) - largest(a) || a.index - b.index,
+      rank(a) - rank(b) || byFact(a, b) || statusRank(a) - statusRank(b) || worse(a, b) || largest(b) - largest(a) || a.index - b.index,
   ],
   drop: ['Largest drop', (a, b) => a.drop - b.drop || a.drops - b.drops],
   gain: ['Largest gain', (a, b) => b.gain - a.gain],

@@ -23,7 +23,7 @@ function changesView() {
   const most = MAX_CAUSES - cards.length;
   const grown = CASES.filter((each) => each.large && STATES[rank(each)] === 'large').sort((a, b) => largest(b) - largest(a));
   const [facts, ...others] = LOWER_OR_FIXED.map((state) =>
-    (state === 'large' ? grown : byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).sort(byFactKind)).slice(0, 1).map((each) => ({ ...each, state })),
+    (state === 'large' ? grown : byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).sort(byFact)).slice(0, 1).map((each) => ({ ...each, state })),
   );
   const rest = [facts, lines.slice(0, most), others].flat(2);
   if (!cards.length && !rest.length) return null;

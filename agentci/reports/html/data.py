@@ -5,7 +5,6 @@ which the page reads when one of them is opened. Empty members are left out, whi
 10,000 checks fast to write and to open. Programs read ``results.json`` instead.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -15,7 +14,6 @@ from msgspec import to_builtins
 from agentci._util.text import json_text
 from agentci._util.text.change import find_numbers
 from agentci._util.text.format import format_count, format_number
-from agentci.evaluators.changed_facts import rank_facts
 from agentci.model.case import ChangedText
 from agentci.model.requests import NO_JUDGEMENT, EvaluatorIdentity
 from agentci.model.result import CheckResult, Report, RunContent, TurnContent
@@ -27,7 +25,7 @@ from agentci.reports.case_counts import (
     list_missing_cases,
 )
 from agentci.reports.case_states import CASE_CLASSES, has_lower_score
-from agentci.reports.changed_runs import list_changed_facts
+from agentci.reports.changed_runs import group_changed_facts
 from agentci.reports.check_text import (
     format_cause,
     format_headline,
@@ -110,10 +108,9 @@ class PageData:
         self._ranks: dict[int, int] = {}
         self._missing = find_missing_contents(report)
         self._facts = {
-            id(outcome): [*_show(each), rank_facts(facts), _FURTHER_FACTS.sub(r"\1", facts)]
-            for outcome, each in list_changed_facts(report)
-            if outcome.summary.changes is not None
-            for facts in [outcome.summary.changes.facts]
+            id(outcome): [*_show(each), number]
+            for number, group in enumerate(group_changed_facts(report))
+            for outcome, each in group
         }
 
     def render_blocks(self) -> Iterator[Markup]:
@@ -387,10 +384,6 @@ def _list_failed_facts(outcome: CaseOutcome) -> list[str] | None:
     if outcome.cluster is None or changes is None or not (changes.facts and changes.answer):
         return None
     return _show(changes.answer)
-
-
-# By the first fact of each side, cases are grouped: others are often dates and ids.
-_FURTHER_FACTS: Final = re.compile(r'("[^"]*")( "[^"]*")+')
 
 
 def _show(facts: ChangedText) -> list[str]:

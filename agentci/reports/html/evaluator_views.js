@@ -186,7 +186,7 @@ function casesView() {
   watched.observe(more);
   return [
     make('section.card', { 'aria-labelledby': 'cases' }, make('h2.unseen', { id: 'cases' }, 'Cases'), controlsView(selection, '/compare', HAS_BASELINE ? COMPARED_FILTERS : MATRIX_FILTERS)),
-    make('p.hint', { role: 'status' }, countOf(shownCases.length, 'case'), joined.length > 0 && [joined.length < found.length && `, ${count(joined.flat().length)} of them`, ` in ${countOf(joined.length, 'group')} by cause, the most serious first`]),
+    make('p.hint', { role: 'status' }, countOf(shownCases.length, 'case'), joined.length > 0 && [joined.length < found.length && `, ${count(joined.flat().length)} of them`, ` in ${countOf(joined.length, 'group')} by cause`]),
     found.length ? box : make('div.card.none', make('p', 'No case matches.')),
     more,
   ];
@@ -235,14 +235,14 @@ function groupAlike(cases, { sort }) {
   if (sort !== 'attention') return cases.map((each) => [each]);
   const keyOf = (each) => {
     const { state, cluster, facts, checks, removed, tools, index } = each;
-    if (cluster === undefined && facts) return `facts ${facts[3]}`;
+    if (cluster === undefined && facts) return `facts ${facts[2]}`;
     const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
     if (cluster === undefined && isOnlyLarge(each)) return `${largeText(each).replace(/\S+\u00d7/g, '')} ${[...new Set(contentOf(each).run.turns?.flatMap(({ calls = [] }) => calls.map(({ name }) => name)))].sort()}`;
     return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
   };
   // Causes are numbered by how serious they are.
   const cause = ({ cluster = Infinity }) => cluster;
-  return [...Map.groupBy(cases, keyOf).values()].map((each) => each.sort(byRank)).sort(([a, ...ones], [b, ...others]) => rank(a) - rank(b) || cause(a) - cause(b) || byFactKind(a, b) || others.length - ones.length);
+  return [...Map.groupBy(cases, keyOf).values()].map((each) => each.sort(byRank)).sort(([a, ...ones], [b, ...others]) => rank(a) - rank(b) || cause(a) - cause(b) || byFact(a, b) || others.length - ones.length);
 }
 
 /** The first of the cases of a group, and a line for each of the others, which follow in full when they are wanted. */

@@ -2281,7 +2281,7 @@ class TestOtherViews:
         """Each regression is in one group, the most serious first, and their sizes add up."""
         page = show(self._refunds((2, 12, 3)), "#/compare")
         assert "17 newly failing" in page.texts(".why")[0]
-        assert page.texts(".hint") == ["17 cases in 3 groups by cause, the most serious first"]
+        assert page.texts(".hint") == ["17 cases in 3 groups by cause"]
         sizes = [each for each in page.texts(".beside .pill") if each.endswith(" cases")]
         assert sizes == ["12 cases", "3 cases", "2 cases"]
         page.run("for (const each of document.querySelectorAll('.beside .btn')) each.click()")
@@ -2506,9 +2506,7 @@ class TestOtherViews:
 
     def test_groups_by_cause_are_only_those_of_several_cases(self, show: Show) -> None:
         page = show(self._refunds((1, 12, 1)), "#/compare")
-        assert page.texts(".hint") == [
-            "14 cases, 12 of them in 1 group by cause, the most serious first"
-        ]
+        assert page.texts(".hint") == ["14 cases, 12 of them in 1 group by cause"]
 
     def test_all_compared_cases_are_printed(self, show: Show) -> None:
         page = show(self._refunds((2, 12, 3)), "#/compare")
