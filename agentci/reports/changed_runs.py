@@ -193,16 +193,26 @@ def _format_group(
     group: Sequence[_ChangedAnswer], write_case: Callable[[str], str], write: Callable[[str], str]
 ) -> str:
     """Format ``20 cases, a: 50 EUR → 75 EUR``."""
-    outcome, answer = group[0]
+    outcome, _ = group[0]
     count = f"{len(group):,} cases, " if len(group) > 1 else ""
-    return f"{count}{write_case(outcome.summary.id)}: {_format(answer, write)}"
+    return f"{count}{write_case(outcome.summary.id)}: {_format(_find_common(group), write)}"
+
+
+def _find_common(group: Sequence[_ChangedAnswer]) -> ChangedText:
+    """Return what the first case shows, without the facts that differ in other cases."""
+    facts = {*map(_get_facts, group)}
+    shared = keep_first_facts(_get_facts(group[0]))
+    if len(facts) == 1 or ARROW not in shared:
+        return group[0][1]
+    before, after = (side.strip(' "') for side in shared.split(ARROW, 1))
+    return ChangedText(before=before, after=after)
 
 
 def _name_facts(
     group: Sequence[_ChangedAnswer], write_case: Callable[[str], str], write: Callable[[str], str]
 ) -> str:
     """Name the first case with its facts, if they are short, and count the others."""
-    outcome, answer = group[0]
+    outcome, answer = group[0][0], _find_common(group)
     more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
     name = f"{write_case(outcome.summary.id)}{more}"
     is_short = len(answer.before) + len(answer.after) <= MAX_VALUES
