@@ -33,6 +33,11 @@ def main(arguments: Sequence[str]) -> int:
         for file in files:
             TARGETS[names[0]].check(Path(file).read_bytes())
         return 0
+    # Modules that are imported late are instrumented here, once for all processes.
+    with atheris.instrument_imports(include=["agentci"]):
+        for name in names:
+            for seed in TARGETS[name].list_seeds():
+                TARGETS[name].check(seed)
     share = max(1, int(seconds) // len(names))
     failed = [name for name in names if _fuzz_in_child(name, share)]
     print(f"{len(names)} targets, {share} s each: {', '.join(failed) or 'no'} bugs found")
@@ -54,9 +59,6 @@ def _fuzz(name: str, target: Target, seconds: int) -> None:
     seeds = Path(tempfile.mkdtemp(prefix="agentci-seeds-"))
     for number, data in enumerate(target.list_seeds()):
         (seeds / str(number)).write_bytes(data[:MAX_INPUT_BYTES])
-        # Loads modules that are imported late, so that they are instrumented.
-        with atheris.instrument_imports(include=["agentci"]):
-            target.check(data)
 
     def mutate(data: bytes, max_size: int, seed: int) -> bytes:
         random = Random(seed)  # noqa: S311 (no secret)
