@@ -200,7 +200,10 @@ def _find_other(tool: str, now: Json, then: Json) -> ChangedResult | None:
     texts = _show_stable(_write(now), _write(then))
     if texts is None:
         return None
-    return ChangedResult(tool=tool, before=texts.before, after=texts.after)
+    # Text that takes the place of an object and begins like one was cut off, or badly written.
+    is_broken = isinstance(then, Mapping | list) and str(now).lstrip()[:1] in ("{", "[")
+    label = "invalid JSON: " if is_broken else ""
+    return ChangedResult(tool=tool, before=texts.before, after=f"{label}{texts.after}")
 
 
 def _show_stable(now: str, then: str) -> ChangedText | None:

@@ -74,6 +74,13 @@ def test_kind_of_a_changed_result_is_found(
         ("It rains", "It is sunny", "It rains", "It is sunny"),
         ("ok", {"n": 1}, "ok", '{"n": 1}'),
         ("ok", "Error: x", "ok", "Error: x"),
+        (
+            '{"n": 1, "pri',
+            '{"n": 1, "price": 2}',
+            'invalid JSON: {"n": 1, "pri',
+            '{"n": 1, "price"',
+        ),
+        ('{"n": 1, "pri', '{"n": 2, "pri', '{"n": 1, "pri', '{"n": 2, "pri'),
         (f"at 2026-01-02T03:04:05Z {'a ' * 40}b", f"{'a ' * 40}b", "at # a", "a a"),
     ],
 )
