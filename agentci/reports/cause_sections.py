@@ -227,7 +227,7 @@ def make_changed_runs_section(report: Report, report_url: str, most: int) -> Sec
 
 
 def _render_line(cause: Cause, cases: int, report_url: str) -> str:
-    """Render ``- 16 cases, `a`: `pay amount 9 → 90` · tone, 1 more``: one line of the page.
+    """Render ``- 16 cases, e.g. `a`: `pay amount 9 → 90` · tone, 1 more``: one line of the page.
 
     If there is only room for the rest, none of several cases is named.
     """
@@ -236,7 +236,7 @@ def _render_line(cause: Cause, cases: int, report_url: str) -> str:
         for each in cause.checks
     ]
     more = f", {len(names) - 1:,} more" if len(names) > 1 else ""
-    which = f"{cases:,} cases, " if cases > 1 else ""
+    which = f"{cases:,} cases, e.g. " if cases > 1 else ""
     summary = cause.case.summary.id
     link = format_case_link(summary, report_url)
     whole = replace(cause.fact, reason="").write(MAX_LINE, markdown_prose, markdown_code)

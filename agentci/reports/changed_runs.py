@@ -192,9 +192,9 @@ def _list_answers(
 def _format_group(
     group: Sequence[_ChangedAnswer], write_case: Callable[[str], str], write: Callable[[str], str]
 ) -> str:
-    """Format ``20 cases, a: 50 EUR → 75 EUR``."""
+    """Format ``20 cases, e.g. a: 50 EUR → 75 EUR``."""
     outcome, _ = group[0]
-    count = f"{len(group):,} cases, " if len(group) > 1 else ""
+    count = f"{len(group):,} cases, e.g. " if len(group) > 1 else ""
     return f"{count}{write_case(outcome.summary.id)}: {_format(_find_common(group), write)}"
 
 

@@ -77,7 +77,7 @@ def test_no_case_is_named_where_only_the_rest_has_room() -> None:
     name = "tool_trajectory_avg_score_of_all_turns"
     assert _list_lines(*cases, name=name) == [f"2 cases: {change} \N{MIDDLE DOT} {name}"]
     [line] = _list_lines(*cases, name="tone")
-    assert line == f"2 cases, `c0`: {change} \N{MIDDLE DOT} tone"
+    assert line == f"2 cases, e.g. `c0`: {change} \N{MIDDLE DOT} tone"
 
 
 def test_causes_without_a_line_of_their_own_share_one() -> None:

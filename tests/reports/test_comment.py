@@ -322,7 +322,8 @@ def test_comment_is_one_screen_if_everything_happens_at_once(count: int) -> None
         assert part in shown
     assert re.search("<summary>(Checks and differences|[0-9]+ more cases with failures)", shown)
     assert "_Not shown" not in text
-    assert len(re.findall(r"^- (\d+ cases, )?`order-\d+`: ", shown, re.MULTILINE)) >= 2
+    first = r"^- (`order-\d+`|\d+ cases(, e\.g\. `order-\d+`)?): "
+    assert len(re.findall(first, shown, re.MULTILINE)) >= 2
 
 
 def test_each_cause_has_a_line_before_one_is_shown_in_detail() -> None:
@@ -338,7 +339,7 @@ def test_each_cause_has_a_line_before_one_is_shown_in_detail() -> None:
     decision = replace(report.decision, reasons=why)
     kept = [each for each in report.results if each.status == "errored"]
     shown = _unfold(_render(replace(report, results=(*results, *kept), decision=decision)))
-    lines = re.findall(r"^- 10 cases, `case-\d`: why .* · (e\d)$", shown, re.MULTILINE)
+    lines = re.findall(r"^- 10 cases, e\.g\. `case-\d`: why .* · (e\d)$", shown, re.MULTILINE)
     assert sorted(lines) == [f"e{n}" for n in range(7)]
     assert "**`case-" not in shown
 

@@ -762,7 +762,7 @@ def test_largest_folded_causes_are_one_line_each() -> None:
     ).partition("<details>")
     lines = [line for line in shown.splitlines() if " cases, " in line]
     assert lines == [
-        f"- {cases} cases, [`{case}`](https://pages.example/r.html#/case/{case}): "
+        f"- {cases} cases, e.g. [`{case}`](https://pages.example/r.html#/case/{case}): "
         f"{FIXED} · {answer}"
         for cases, case, answer in ((7, "c17", "c"), (6, "c24", "d"), (5, "c30", "e"))
     ]

@@ -490,7 +490,7 @@ def test_same_facts_of_several_cases_are_one_change_and_the_most_frequent_one_is
     report = limit_contents(_report(*pairs), "full")
     [line] = list_changed_runs(report, 1, str, str)
     assert line.items == (
-        "3 cases, c8: 9 EUR \N{RIGHTWARDS ARROW} 10 EUR",
+        "3 cases, e.g. c8: 9 EUR \N{RIGHTWARDS ARROW} 10 EUR",
         "other facts in "
         + ", ".join(f"c{n} (5 EUR \N{RIGHTWARDS ARROW} {6 + n} EUR)" for n in range(5))
         + ", \N{HORIZONTAL ELLIPSIS} and 3 more",
@@ -505,7 +505,7 @@ def test_cases_with_another_date_besides_have_the_same_fact() -> None:
     ]
     report = limit_contents(_report(*pairs), "full")
     [line] = list_changed_runs(report, 1, str, str)
-    assert line.items == ("2 cases, c0: 30 days \N{RIGHTWARDS ARROW} 14 days",)
+    assert line.items == ("2 cases, e.g. c0: 30 days \N{RIGHTWARDS ARROW} 14 days",)
 
 
 def test_common_facts_are_named_if_there_is_little_room() -> None:
@@ -516,7 +516,7 @@ def test_common_facts_are_named_if_there_is_little_room() -> None:
     report = limit_contents(_report(*pairs), "full")
     [line] = list_changed_runs(report, 1, str, str, names=False)
     assert [each.partition(":")[0] for each in line.items] == [
-        *("3 cases, c2", "2 cases, c0", "other facts in 1 case"),
+        *("3 cases, e.g. c2", "2 cases, e.g. c0", "other facts in 1 case"),
     ]
 
 
@@ -529,7 +529,7 @@ def test_numbers_of_questions_do_not_make_other_facts() -> None:
     ]
     report = limit_contents(replace(report, results=tuple(results)), "full")
     [line] = list_changed_runs(report, 1, str, str)
-    assert line.items == ("2 cases, c0: Yes, 0 \N{RIGHTWARDS ARROW} Yes",)
+    assert line.items == ("2 cases, e.g. c0: Yes, 0 \N{RIGHTWARDS ARROW} Yes",)
 
 
 def test_other_numbers_are_shown_before_negations_and_words() -> None:
