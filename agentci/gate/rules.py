@@ -125,7 +125,7 @@ TOLERANCE = 1e-9
 MAX_NAMES = 5
 MAX_FACTS = 2
 MAX_REASON_CHARS = 200
-OTHER_EVALUATORS: Final = "evaluators without their own min_pass_rate"
+OTHER_EVALUATORS: Final = "of evaluators without their own min_pass_rate"
 NOTHING_EVALUATED = "no check was evaluated"
 NO_REQUIRED_EVALUATED = "no required check was evaluated"
 
@@ -333,9 +333,12 @@ def _check_pass_rate(group: CheckGroup) -> Iterator[GateReason]:
     if not failed:
         return
     required, rate = group.thresholds.min_pass_rate or 0.0, (scored - failed) / scored
-    own = f"{group.prefix}{OTHER_EVALUATORS}: " if group.part == "other" else group.prefix
-    counted = _describe_failed(group.results, group.part if group.part != "other" else "")
-    text = f"{own}{counted} ({_format_pass_rate(rate, required)})"
+    shown = _format_pass_rate(rate, required)
+    if group.part == "other":
+        counted = _describe_failed(group.results, "")
+        text = f"{group.prefix}overall {shown}: {counted} ({OTHER_EVALUATORS})"
+    else:
+        text = f"{group.prefix}{_describe_failed(group.results, group.part)} ({shown})"
     yield GateReason("failed" if rate < required - TOLERANCE else "remark", text)
 
 

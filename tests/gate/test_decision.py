@@ -444,7 +444,7 @@ class TestEvaluatorThresholds:
         results += _results(failed=1)
         assert _decide(results, evaluators=TONE).reasons == (
             "2 of 5 checks failed",
-            f"{OTHER_EVALUATORS}: 1 of 3 checks failed (pass rate 67%, required 100%)",
+            f"overall pass rate 67%, required 100%: 1 of 3 checks failed ({OTHER_EVALUATORS})",
         )
 
     def test_all_failed_required_checks_are_counted_before_thresholds_of_parts(self) -> None:

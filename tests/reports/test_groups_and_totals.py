@@ -87,10 +87,10 @@ class TestPopulations:
             render_console(report, quiet=False, verbose=False, colour=False),
         )
         title = "1 required check newly failing, 2 of 6 evaluated required checks failed"
-        parts = "evaluators without their own min_pass_rate: 1 of 4 evaluated checks failed"
+        overall = "overall pass rate 75%, required 100%: 1 of 4 evaluated checks failed"
         for text in (comment, summary, terminal):
             assert f"Quality gate failed: {title}\n" in text
-            assert f"{parts} (pass rate 75%, required 100%)" in text
+            assert f"{overall} (of evaluators without their own min_pass_rate)" in text
             assert "tone: 1 of 2 checks failed (pass rate 50%, required 90%)" in text
             assert "0.7; min_pass_rate 0.9" in text
             assert "required and advisory checks of both runs: " in text
