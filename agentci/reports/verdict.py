@@ -89,19 +89,16 @@ def list_reasons(report: Report) -> tuple[str, ...]:
 
 
 def _make_main_reason(report: Report) -> str:
-    """Return the main reason, after the number of the checks that newly fail, if that decides."""
+    """Return the main reason, after the number of the cases that newly fail, if that decides."""
     decision = report.decision
     main = next(iter(decision.reasons), "")
     if not (decision.is_failure and decision.fail_on == "failed" and report.complete):
         return main
-    evaluators = report.comparison.evaluators if report.comparison else ()
-    required, advisory = (
-        sum(len(each.newly_failing) for each in evaluators if each.required == is_required)
-        for is_required in (True, False)
-    )
-    noun = "required check" if advisory else "check"
-    newly = f"{format_count(required, noun)} {NEWLY_FAILING}" if required else ""
-    return _join(["" if newly in main else newly, main])
+    cases = [each for each in list_case_outcomes(report) if each.state == "new_failure"]
+    required = {each.id for each in report.results if each.evaluator.required}
+    if NEWLY_FAILING in main or all(required.isdisjoint(each.new) for each in cases):
+        return main
+    return _join([f"{format_count(len(cases), 'case')} {NEWLY_FAILING}", main])
 
 
 def list_further_reasons(report: Report) -> tuple[str, ...]:

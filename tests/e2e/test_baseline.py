@@ -42,7 +42,7 @@ def test_significant_regression_fails_gate(tmp_path: Path, base: str) -> None:
     ran = run(tmp_path, "--baseline", f"{base}/results.json", sunny=0, max_regression=0.1)
     assert ran.code == 1
     reason = "mean score 1 → 0 (6 cases, max_regression 0.1, p = 0.016)"
-    assert f"\nQuality gate failed: 6 checks newly failing, own regressed: {reason}\n" in ran.out
+    assert f"\nQuality gate failed: 6 cases newly failing, own regressed: {reason}\n" in ran.out
 
 
 def test_inconclusive_regression_fails_gate_only_if_configured(tmp_path: Path, base: str) -> None:
@@ -164,7 +164,7 @@ def test_same_named_evaluators_are_compared_per_config(tmp_path: Path) -> None:
     run_agentci(["run", "a", "b", "--output-dir", "main"], cwd=tmp_path)
     write_eval(tmp_path / "b", sunny=0, max_regression=0.1)
     ran = run_agentci(["run", "a", "b", "--baseline", "main"], cwd=tmp_path)
-    assert "Quality gate failed: 6 checks newly failing, b/agentci.yaml: own regressed: " in ran.out
+    assert "Quality gate failed: 6 cases newly failing, b/agentci.yaml: own regressed: " in ran.out
     reports = tmp_path / "agentci-results"
     page = (reports / "report.html").read_text()
     assert "b/agentci.yaml: own regressed: mean score 1 → 0" in page
@@ -174,7 +174,7 @@ def test_same_named_evaluators_are_compared_per_config(tmp_path: Path) -> None:
         assert "6 newly failing" in section
     comment = (reports / "comment.md").read_text()
     assert comment.startswith(
-        "## \N{CROSS MARK} Quality gate failed: 6 checks newly failing, b/agentci.yaml: own "
+        "## \N{CROSS MARK} Quality gate failed: 6 cases newly failing, b/agentci.yaml: own "
     )
     assert "**6 newly failing**" in comment
 

@@ -84,7 +84,7 @@ class TestPullRequest:
         )
         assert ran.code == 1
         reason = "mean score 1 → 0 (6 cases, max_regression 0.1, p = 0.016)"
-        verdict = f"Quality gate failed: 6 checks newly failing, own regressed: {reason}"
+        verdict = f"Quality gate failed: 6 cases newly failing, own regressed: {reason}"
         assert verdict in ran.out
 
     def test_fork_pull_request_is_compared_with_base(self, workflow: Workflow) -> None:
@@ -571,7 +571,7 @@ class TestAction:
         cache_of(workflow.folder).rename(carried)
         code, log, report = self.step(workflow, "pull_request", MERGE, PULL_REQUEST, 0)
         assert report["comparison"]["baseline"] == f"{M1[:12]}, the cache"
-        assert (code, "Quality gate failed: 6 checks newly failing, own regressed" in log) == (
+        assert (code, "Quality gate failed: 6 cases newly failing, own regressed" in log) == (
             1,
             True,
         )

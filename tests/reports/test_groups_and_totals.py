@@ -71,7 +71,8 @@ class TestPopulations:
                 newly_failing=(make_change("b", 1.0, 0.5, "failed"),),
             ),
         ]
-        report = replace(make_report(results), gates=(gate,), decision=decision)
+        before = {each.id: BaselineCheck(status="passed", score=1.0) for each in results}
+        report = replace(make_report(results), gates=(gate,), decision=decision, baseline=before)
         return compared(report, *trends, classes=CheckClasses(compared=9, not_evaluated=1))
 
     COUNTS = (
@@ -86,7 +87,7 @@ class TestPopulations:
             text_of(SummaryReport(), report),
             render_console(report, quiet=False, verbose=False, colour=False),
         )
-        title = "1 required check newly failing, 2 of 6 evaluated required checks failed"
+        title = "2 cases newly failing, 2 of 6 evaluated required checks failed"
         overall = "overall pass rate 75%, required 100%: 1 of 4 evaluated checks failed"
         for text in (comment, summary, terminal):
             assert f"Quality gate failed: {title}\n" in text

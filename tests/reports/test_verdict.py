@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agentci.model.gate import EvaluatorComparison, PolicyComparison
+from agentci.model.result import BaselineCheck, Status
 from agentci.model.trace import EARLY_END, PRINTED_KEY
 from agentci.model.values import replace
 from agentci.reports.comment import CommentReport
@@ -53,41 +54,33 @@ def test_what_is_worse_than_in_the_baseline_is_a_warning(
 
 
 @pytest.mark.parametrize(
-    ("trends", "start"),
+    ("required", "before", "start"),
     [
-        pytest.param(
-            [make_trend(newly_failing=(FAILING,), no_longer_evaluated=(LOST,))],
-            "1 check newly failing, 1 of 1 check failed",
-            id="required",
-        ),
-        pytest.param(
-            [
-                make_trend(newly_failing=(FAILING, FAILING)),
-                make_trend(evaluator="style", required=False, newly_failing=(FAILING,)),
-            ],
-            "2 required checks newly failing, 1 of 1 check failed",
-            id="and advisory",
-        ),
-        pytest.param(
-            [make_trend(required=False, newly_failing=(FAILING,))],
-            "1 of 1 check failed",
-            id="only advisory",
-        ),
-        pytest.param(
-            [make_trend(newly_failing=())], "1 of 1 check failed", id="as in the baseline"
-        ),
+        pytest.param(True, "passed", "1 case newly failing, ", id="required"),
+        pytest.param(False, "passed", "", id="only advisory"),
+        pytest.param(True, "failed", "", id="as in the baseline"),
+        pytest.param(True, None, "", id="without a baseline"),
     ],
 )
-def test_headline_of_a_failed_gate_starts_with_what_newly_fails(
-    trends: list[EvaluatorComparison], start: str
+def test_headline_of_a_failed_gate_starts_with_the_cases_that_newly_fail(
+    required: bool, before: Status | None, start: str
 ) -> None:
-    report = compared(make_report([make_result("failed", 0.1)]), *trends)
-    rate = " (pass rate 0%, required 100%)"
-    assert format_title(report) == f"Quality gate failed: {start}{rate}"
+    """As many as the line of cases counts; a case is one however many of its checks fail."""
+    own = [make_result("failed", 0.1, evaluator=each, required=required) for each in ("a", "b")]
+    kept = make_result("failed", 0.1, case="known")
+    report = make_report([*own, kept])
+    baseline = {kept.id: "failed", **{each.id: before for each in own}} if before else {}
+    report = replace(
+        report,
+        baseline={id_: BaselineCheck(status=each, score=0.0) for id_, each in baseline.items()},
+    )
+    [reason] = report.decision.reasons
+    count, _, rate = reason.partition(" (")
+    assert format_title(report) == f"Quality gate failed: {start}{reason}"
     shown, rest = split_title(report, 40)
-    assert (shown, rest) == (f"Quality gate failed: {start}", rate[2:-1])
+    assert (shown, rest) == (f"Quality gate failed: {start}{count}", rate[:-1])
     interrupted = replace(report, complete=False)
-    assert format_title(interrupted).startswith("Quality gate failed: 1 of 1 check failed")
+    assert format_title(interrupted) == f"Quality gate failed: {reason}"
 
 
 @pytest.mark.parametrize(
