@@ -56,6 +56,8 @@ from agentci.reports.verdict import (
 
 MAX_ITEMS = 100
 MAX_UNFOLDED: Final = 3
+# Regressed evaluators that are named.
+MAX_REGRESSED: Final = 6
 
 # The blocks of the summary and the comment, in page order.
 BlockName: TypeAlias = Literal[
@@ -251,7 +253,7 @@ def make_short_reasons_sections(report: Report, most: int, *, joined: bool) -> I
     """Yield the other reasons for the verdict, then, folded, those beyond ``most``.
 
     All regressions are one, without how they were tested: the largest drops first, each with what
-    else its evaluator fails.
+    else its evaluator fails, in few words if there are many.
 
     Args:
         joined: whether they are one line, without the names of what errored, which is shown apart.
@@ -263,13 +265,14 @@ def make_short_reasons_sections(report: Report, most: int, *, joined: bool) -> I
         else:
             others.append(each)
     names = sorted(scores, key=lambda name: _measure_drop(scores[name]))
+    shorten = _cut_reason if len(names) > MAX_UNFOLDED else _merge_rate
     parts = []
-    for name in names[:MAX_UNFOLDED]:
+    for name in names[:MAX_REGRESSED]:
         # At the start of a line, a number with a point would be that of a list.
         shown = markdown_prose(f"from{scores[name]}").removeprefix("from")
         own = [each for each in others if each.startswith(f"{name}: ")]
         others = [each for each in others if each not in own]
-        whys = (_RATE.sub(r", \1", each.removeprefix(f"{name}: ")) for each in own)
+        whys = (shorten(each.removeprefix(f"{name}: ")) for each in own)
         note = f" ({markdown_prose('; '.join(whys))})" if own else ""
         parts.append(f"{markdown_code(name)}{shown}{note}")
     if left := len(names) - len(parts):
@@ -282,6 +285,17 @@ def make_short_reasons_sections(report: Report, most: int, *, joined: bool) -> I
     yield _make_reasons(["; ".join(first)] if joined and first else first)
     folded = fold_section(_make_reasons(more), format_count(len(more), "more reason"))
     yield replace(folded, stays=True)
+
+
+def _merge_rate(reason: str) -> str:
+    """Write ``8 of 99 checks failed, pass rate 92%, required 99%`` without brackets."""
+    return _RATE.sub(r", \1", reason)
+
+
+def _cut_reason(reason: str) -> str:
+    """Return the pass rate of a reason, or what is before its brackets."""
+    rate = _RATE.search(reason)
+    return rate[1] if rate is not None else _BRACKETS.sub("", reason)
 
 
 def _make_reasons(reasons: Sequence[str]) -> Section:
@@ -304,6 +318,7 @@ _REGRESSION: Final = re.compile(
     r"(.+) regressed: mean score( [^()]*?)(?: in both runs, tested [^()]*)? \(.*\)\Z"
 )
 _RATE: Final = re.compile(r" \((pass rate [^()]*)\)\Z")
+_BRACKETS: Final = re.compile(r" \([^()]*\)\Z")
 CROSS: Final = "\N{CROSS MARK}"
 
 

@@ -475,26 +475,40 @@ def test_regressions_are_one_short_reason() -> None:
 
 
 def test_regressions_are_named_once_and_the_largest_drop_first() -> None:
-    report = make_report([make_result("failed", 0.1)])
+    """Of more than three, the reasons are cut before names are left out."""
     scores = {
-        "words": "0.996 → 0.91",
-        "calls": "0.9 → 0.8",
         "asks": "1 → 0.73",
         "window": "1 → 0.6",
+        "calls": "0.9 → 0.8",
+        "words": "0.996 → 0.91",
+        "tone": "1 → 0.95",
+        "price": "1 → 0.96",
+        "stock": "1 → 0.97",
     }
-    reasons = (
-        "4 checks failed",
-        *(f"{name} regressed: mean score {each} (9 cases)" for name, each in scores.items()),
+    own = (
         "asks: 9 of 33 checks failed (pass rate 73%, required 100%)",
-        "words: 8 of 99 checks failed (pass rate 92%, required 99%)",
+        "calls: 2 checks newly failing, 3 no longer evaluated (removed)",
     )
-    report = replace(report, decision=replace(report.decision, reasons=reasons))
-    shown = (
-        "`window` 1 → 0.6, `asks` 1 → 0.73 (9 of 33 checks failed, pass rate 73%, required 100%), "
-        "`calls` 0.9 → 0.8, … and 1 more"
+
+    def shown(count: int) -> list[str]:
+        report = make_report([make_result("failed", 0.1)])
+        means = [f"{name} regressed: mean score {each} ()" for name, each in scores.items()]
+        decision = replace(report.decision, reasons=("4 checks failed", *means[:count], *own))
+        return _list_short(replace(report, decision=decision), joined=True)
+
+    asks = "9 of 33 checks failed, pass rate 73%, required 100%"
+    calls = own[1].removeprefix("calls: ")
+    few = f"`window` 1 → 0.6, `asks` 1 → 0.73 ({asks}), `calls` 0.9 → 0.8 ({calls})"
+    assert shown(3) == [f"- Regressed: {few}\n"]
+    rate, changed = "pass rate 73%, required 100%", "2 checks newly failing, 3 no longer evaluated"
+    many = (
+        f"`window` 1 → 0.6, `asks` 1 → 0.73 ({rate}), `calls` 0.9 → 0.8 ({changed}), "
+        "`words` 0.996 → 0.91"
     )
-    rest = "words: 8 of 99 checks failed (pass rate 92%, required 99%)"
-    assert _list_short(report, joined=True) == [f"- Regressed: {shown}; {rest}\n"]
+    assert shown(4) == [f"- Regressed: {many}\n"]
+    six = f"{many}, `tone` 1 → 0.95, `price` 1 → 0.96"
+    assert shown(6) == [f"- Regressed: {six}\n"]
+    assert shown(7) == [f"- Regressed: {six}, … and 1 more\n"]
 
 
 def _list_short(report: Report, *, joined: bool) -> list[str]:
