@@ -431,6 +431,7 @@ def _find_input_digest(job: ProgramJob, executor: str, name: str, services: Serv
 
 NO_MEMORY: Final = "there is not enough memory to evaluate this case"
 TOO_DEEP: Final = "the case or a response is nested too deeply to be evaluated"
+SKIPPED_BY_EVALUATOR: Final = "skipped by the evaluator, no reason given"
 STOPPED_EARLY: Final = "interrupted before all repeats were run"
 
 
@@ -556,7 +557,7 @@ def _run_once(
     status: Status = "passed" if judgement.passed else "failed"
     reason = judgement.reason
     if judgement.passed is None:
-        status, reason = "skipped", judgement.reasoning or "the evaluator returned no verdict"
+        status, reason = "skipped", judgement.reasoning or SKIPPED_BY_EVALUATOR
     return _make_result(
         check, status=status, reason=reason, judgement=judgement, seconds=seconds, cached=cached
     )

@@ -27,7 +27,7 @@ STATUSES: Final = {"fine": "passed", "low": "failed", "broken": "errored", "idle
 REASONS: Final = {
     "low": "score 0.1, threshold 0.5",
     "broken": "Evaluator `broken` exited with code 1",
-    "idle": "the evaluator returned no verdict",
+    "idle": "skipped by the evaluator, no reason given",
 }
 CONFIGS: Final = ("evals/a.yaml", "evals/b.yaml")
 TRACES: Final = ("one", "two")
