@@ -428,7 +428,16 @@ def _list_classes(comparison: Comparison, *, by_evaluator: bool) -> Iterator[str
     own = f" ({'; '.join(differing)})" if shows_own else ""
     has_advisory = any(not each.required for each in comparison.evaluators)
     which = "required and advisory checks" if has_advisory else "checks"
-    yield f"{which} of both runs: {_format_classes(comparison.classes)}{own}"
+    gone = sum(
+        change.status in ("removed", "unrecorded")
+        for each in comparison.evaluators
+        for change in each.no_longer_evaluated
+    )
+    verb = "counts" if gone == 1 else "count"
+    listed = f", of which {gone:,} {verb} as {NO_LONGER_EVALUATED}"
+    removed = listed if 0 < gone < comparison.classes.removed else ""
+    # Removed checks are the last class.
+    yield f"{which} of both runs: {_format_classes(comparison.classes)}{removed}{own}"
 
 
 def _format_classes(classes: CheckClasses) -> str:

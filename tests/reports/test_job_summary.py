@@ -231,6 +231,17 @@ def test_evaluator_with_removed_cases_is_compared_over_the_common_ones() -> None
     assert "not comparable" not in text
 
 
+def test_removed_checks_that_passed_are_counted_apart() -> None:
+    passed = [make_result("passed", 1.0, case=f"c{n}") for n in range(10)]
+    others = [make_result("skipped", case="skipped"), make_result("failed", 0.1, case="failed")]
+    before = [replace(each, id=f"{n:016x}") for n, each in enumerate([*passed, *others])]
+    kept = before[:8]
+    compared = compare_runs(before, kept, (), baseline="base")
+    text = _render(replace(make_report(kept), comparison=compared))
+    count = "4 only in the baseline, of which 2 count as no longer evaluated"
+    assert f"checks of both runs: 8 compared, {count}\n" in text
+
+
 def test_evaluator_that_evaluates_nothing_is_in_the_chart_without_a_detectable_drop() -> None:
     before = [
         replace(make_result("passed", 1.0, case=f"c{n}", evaluator=name), id=f"{name}{n}")
