@@ -105,9 +105,14 @@ def list_changed_runs(
         yield _list_answers(answers, most, write_case, show, names=names)
 
 
-def group_changed_facts(report: Report) -> Sequence[Sequence[_ChangedAnswer]]:
-    """Group the cases that no other list shows and whose answers have the same other fact."""
-    return _group_by_facts(_list_changed_answers(list_unseen(report)))
+def group_changed_facts(report: Report) -> Sequence[tuple[ChangedText, Sequence[_ChangedAnswer]]]:
+    """Group the cases that no other list shows and whose answers have the same other fact.
+
+    Returns:
+        What the cases of each group have in common, and the cases.
+    """
+    groups = _group_by_facts(_list_changed_answers(list_unseen(report)))
+    return [(_find_common(group), group) for group in groups]
 
 
 def _list_changed_answers(outcomes: Iterable[CaseOutcome]) -> list[_ChangedAnswer]:

@@ -72,7 +72,10 @@ def format_cause(result: CheckResult) -> str:
     if result.status == "errored":
         found = hide_case_values(found, result.case)
     if traceback := _TRACEBACK.search(found):
-        found = f"{found[: traceback.start()]}{traceback['exception']}"
+        start = found[: traceback.start()]
+        # A program may have printed the exception's message before.
+        how = f"{start.partition(': ')[0]}: " if "\n" in start else start
+        found = f"{how}{traceback['exception']}"
     elif found.startswith(("{", "[")):
         values = (each[1] for each in _JSON_TEXT.finditer(found) if not each[2])
         sentences = (each for each in values if " " in each)

@@ -19,6 +19,7 @@ function caseView(id, params) {
     make('div.casehead', caseNav(each), caseTitle(each), compareBar(each, references, reference, params)),
     make(
       'div.split',
+      { class: newlyFails(each) && 'worsened' },
       isOneColumn && checksView(each, content, params.check, isProblem),
       make('div.turns', contentNote(run), conversation(run, each, content, reference), subagentsView(run)),
       isOneColumn

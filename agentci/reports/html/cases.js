@@ -138,6 +138,7 @@ const isMore = (name, least = 1e-9) => ({ amounts, before = {} }) => amounts[nam
 
 const hasState = (wanted) => ({ state, facts, large }) => state === wanted || (state === 'lower_score' && wanted === 'same') || (facts && wanted === 'changed_fact') || (large && wanted === 'large');
 const changesBy = (sign) => (each) => each.checks.some(({ change }) => sign * change >= MIN_FALL);
+const newlyFails = ({ state }) => state === 'new_failure' || state === 'error';
 const isWorse = (each) => ['new_failure', 'error', 'unrecorded', 'lost', 'lower_score'].includes(each.state) || changesBy(-1)(each) || each.tools || each.facts || each.large;
 
 /** By name: label, which cases it shows, the status whose colour it has, and its limits. */
@@ -171,6 +172,8 @@ const rank = (each) => Math.min(STATES.indexOf(shownState(each) ?? 'same'), each
 const shownState = ({ state, facts }) => (facts && !(STATES.indexOf(state) < STATES.indexOf('changed_fact')) ? 'changed_fact' : state);
 /** The amounts that are much more; tokens are what costs. */
 const largeText = ({ large: { tokens, ...others } }) => Object.values(others.usd ? others : { ...others, tokens }).filter(Boolean).join(', ');
+/** Which amounts are much more, without how much. */
+const kindOf = (each) => largeText(each).replace(/\S+\u00d7/g, '');
 /** How many times the first of these amounts grew. */
 const largest = (each) => (each.large ? parseFloat(largeText(each)) : 0);
 const statusRank = (each) => STATUSES.indexOf(each.status);

@@ -10,7 +10,6 @@ function changesView() {
   const isFirst = (each) => alike(each)[0] === each;
   const errored = CASES.filter((each) => each.status === 'errored' && isFirst(each)).sort(ORDERS.attention[1]);
   const errors = HAS_BASELINE ? [] : errored;
-  const byDrop = [...CASES].sort(ORDERS.drop[1]);
   const cards = [
     ...(DATA.causes ?? []).map((cause) => changeCard(CASES[cause.cases[0]], cause)),
     ...errors.slice(0, MAX_LINES).map((each) => changeCard(each, errorCause(each))),
@@ -21,11 +20,8 @@ function changesView() {
     ...causeLines(DATA.known, { state: 'still_failing' }),
   ];
   const most = MAX_CAUSES - cards.length;
-  const grown = CASES.filter((each) => each.large && STATES[rank(each)] === 'large').sort((a, b) => largest(b) - largest(a));
-  const [facts, ...others] = LOWER_OR_FIXED.map((state) =>
-    (state === 'large' ? grown : byDrop.filter((each) => hasState(state)(each) && (!each.facts || state === 'changed_fact')).sort(byFact)).slice(0, 1).map((each) => ({ ...each, state })),
-  );
-  const rest = [facts, lines.slice(0, most), others].flat(2);
+  const [facts, ...others] = LOWER_OR_FIXED.map(linesOf);
+  const rest = [facts.slice(0, MAX_LINES), lines.slice(0, most), others].flat(2);
   if (!cards.length && !rest.length) return null;
   return make(
     'section',
@@ -35,8 +31,23 @@ function changesView() {
       make('h2', { id: 'changes' }, HAS_BASELINE ? 'What changed' : 'Failures'),
       !HAS_BASELINE && quiet(DATA.baseline?.missing || 'no baseline: compared with what is expected only'),
     ),
-    make('div.changes', inColumns(cards), rest.length > 0 && restView(rest, lines.slice(most))),
+    make('div.changes', inColumns(cards), rest.length > 0 && restView(rest, [...facts.slice(MAX_LINES), ...lines.slice(most)])),
   );
+}
+
+/** The first case of each changed fact or kind of increase, with the number of cases and what they have in common; of lower scores and of fixed cases, the first. */
+function linesOf(state) {
+  const cases = CASES.filter(hasState(state)).sort(ORDERS.drop[1]);
+  if (state === 'changed_fact') {
+    const groups = Map.groupBy(cases.sort(byFact), factNumber);
+    return [...groups].map(([number, [first, ...more]]) => ({ ...first, state, size: more.length + 1, facts: DATA.facts[number] ?? first.facts }));
+  }
+  if (state === 'large') {
+    // Cases that are in no worse class come first.
+    const groups = Map.groupBy(cases.sort((a, b) => rank(b) - rank(a) || largest(b) - largest(a)), kindOf);
+    return [...groups.values()].filter(([first]) => STATES[rank(first)] === state).map((same) => ({ ...same[0], state, size: same.length }));
+  }
+  return cases.filter(({ facts }) => !facts).slice(0, 1).map((each) => ({ ...each, state }));
 }
 
 /** The first case of each cause, with the number of cases, and what happened. */
@@ -273,14 +284,14 @@ function restView(rest, more) {
       make('b', each.id, others > 0 && quiet(` and ${count(others)} more`)),
       each.state === 'changed_fact'
         ? make('span', factsView(each.facts))
-        : each.state === 'large' || !check ? make('span', check ? largeText(each) : NOT_RUN) : [make('span', make('b', check.evaluator.name), advisoryPill(check.evaluator), ' ', quiet(each.fact ? prose(each.fact) : (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
+        : each.state === 'large' || !check ? make('span', check ? [each.size > 1 && 'largest: ', largeText(each)] : NOT_RUN) : [make('span', make('b', check.evaluator.name), advisoryPill(check.evaluator), ' ', quiet(each.fact ? prose(each.fact) : (check.short ?? check.reason ?? `requires ${check.evaluator.criterion}`).replaceAll('`', ''))), beforeAndNow(check)],
     );
   };
   return make(
     'div.card.rest',
     rest.map(row),
     [...Map.groupBy(more, ({ state }) => CLASSES[state]?.[0])].map(([f, causes]) =>
-      make('a', { href: writeHash('/', { f, group: 'cause' }) }, statePill(causes[0].state, causes[0].status), make('b', countOf(causes.length, 'more cause'))),
+      make('a', { href: f === 'facts' ? alikeHash(causes[0]) : writeHash('/', { f, group: 'cause' }) }, statePill(causes[0].state, causes[0].status), make('b', countOf(causes.length, f === 'facts' ? 'more changed fact' : 'more cause'))),
     ),
   );
 }

@@ -55,7 +55,7 @@ function checkBox(each, content, check, findings, isChosen, isFolded) {
   const fold = (label, content) => (isUnchanged ? content : make('details.fold', make('summary', label), content));
   const body = [
     meter(check),
-    make('p.headline', findings.headline, check.cached ? ' (cached)' : ''),
+    headlineOf(findings.headline, status, check.cached ? ' (cached)' : ''),
     reasons,
     texts.filter((line) => !findings.headline.includes(line)).map((line) => folded([make('p', prose(line))], line.length)),
     alignedTurns(findings.details).map(alignedView),
@@ -74,6 +74,13 @@ function checkBox(each, content, check, findings, isChosen, isFolded) {
     { class: `${turned === 'lost' ? 'errored' : status} ${isChosen ? 'chosen' : ''}`, id: `check-${check.id}`, 'data-check': evaluator.name },
     isUnchanged || isFolded ? make('details.fold', make('summary', heading), make('div.body', body)) : [heading, body],
   );
+}
+
+/** What a check came to; of a traceback, its last line, and the other lines folded. */
+function headlineOf(text, status, note) {
+  const last = status === 'errored' && /Traceback \(.*\n(.+)/s.test(text) && text.trimEnd().split('\n').at(-1);
+  const whole = make('p.headline', text, note);
+  return last ? [make('p.headline', last, note), make('details.fold', { open: isPrinted }, make('summary', 'Traceback'), whole)] : whole;
 }
 
 /** A finding that quotes both sides of a turn, without them where the conversation beside it shows them. */
@@ -111,7 +118,7 @@ function alignedView({ title, rows }) {
         make(
           'li',
           { class: mark || 'equal' },
-          make('span.mark', mark || 'as expected'),
+          make('span.mark', mark === 'missing' ? 'not called' : mark || 'as expected'),
           alignedTexts(mark, expected, actual),
           note && quiet(note),
         ),

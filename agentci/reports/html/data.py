@@ -86,6 +86,9 @@ MAX_CAUSES: Final = 6
 
 MAX_FACT: Final = 80
 
+# Changed facts that have a line each.
+MAX_COMMON_FACTS: Final = 3
+
 
 class PageData:
     """The data of one page; the blocks come first, as the index says where each case is."""
@@ -107,9 +110,11 @@ class PageData:
         self._removed = group_removed(report.comparison)
         self._ranks: dict[int, int] = {}
         self._missing = find_missing_contents(report)
+        groups = group_changed_facts(report)
+        self._common_facts = [_show(common) for common, _ in groups[:MAX_COMMON_FACTS]]
         self._facts = {
             id(outcome): [*_show(each), number]
-            for number, group in enumerate(group_changed_facts(report))
+            for number, (_, group) in enumerate(groups)
             for outcome, each in group
         }
 
@@ -224,6 +229,7 @@ class PageData:
             },
             "more_causes": list(_list_lines(causes.new[MAX_CAUSES:], places, described)),
             "known": list(_list_lines(causes.known, places, described)),
+            "facts": self._common_facts,
             "lost": describe_lost(causes.lost, report.comparison),
             "recorded": describe_time(**self._recorded),
             "noise": [NOTABLE_SHARE, NOTABLE_SHARE_OF_SLOWEST],

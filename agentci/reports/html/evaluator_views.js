@@ -43,7 +43,7 @@ function evaluatorsView() {
     rows.unshift([[dot('errored'), ' ', make('a', { href: writeHash('/', { e: name }) }, make('b', name)), ' ', pill('errored', 'removed')], '\u2013', `0 of ${count(baseline.checks)}`, '\u2013', '\u2013', '\u2013', '\u2013', '\u2013', baseline.before === null ? '\u2013' : quiet(`mean score ${score(baseline.before)}`)]);
   }
   const hasInterval = columns.some(({ mean, pass_rate: rate }) => `${mean}${rate}`.includes(' to '));
-  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Failed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval), ...(HAS_BASELINE ? ['Passed in both runs'] : [])];
+  const heads = ['Evaluator', 'Scores and threshold', 'Passed', 'Failed', 'Errors', 'Skipped', headOf('Mean score', hasInterval), headOf('Pass rate', hasInterval), ...(HAS_BASELINE ? ['Passed of common checks'] : [])];
   const cells = rows.map((each) => each.slice(0, heads.length));
   return [
     make('h1', 'Evaluators'),
@@ -58,10 +58,10 @@ function baselineCell({ baseline, both: [old, now, all] }) {
   return [`${count(old)} \u2192 ${count(now)} of ${count(all)}`, make('div.quiet', `mean score ${baseline.means} `, meanDelta(baseline))];
 }
 
-/** How the mean score changed, as it is shown; with a colour unless its interval includes 0. */
-function meanDelta({ means, low, high }) {
+/** How the mean score changed, as it is shown; with a colour if that is the outcome. */
+function meanDelta({ means, label }) {
   const [old, now] = means.split(' \u2192 ');
-  return delta(now - old, { format: number, least: 0.0005, good: low === null || low > 0 || high < 0 ? 1 : 0 });
+  return delta(now - old, { format: number, least: 0.0005, good: label === 'regressed' || label === 'improved' ? 1 : 0 });
 }
 
 function headOf(label, hasInterval) {
@@ -237,7 +237,7 @@ function groupAlike(cases, { sort }) {
     const { state, cluster, facts, checks, removed, tools, index } = each;
     if (cluster === undefined && facts) return `facts ${facts[2]}`;
     const changed = [...checks, ...removed].filter(({ turned }) => turned === state).map(({ column }) => column);
-    if (cluster === undefined && isOnlyLarge(each)) return `${largeText(each).replace(/\S+\u00d7/g, '')} ${[...new Set(contentOf(each).run.turns?.flatMap(({ calls = [] }) => calls.map(({ name }) => name)))].sort()}`;
+    if (cluster === undefined && isOnlyLarge(each)) return `${kindOf(each)} ${[...new Set(contentOf(each).run.turns?.flatMap(({ calls = [] }) => calls.map(({ name }) => name)))].sort()}`;
     return cluster === undefined && !changed.length && !tools ? index : `${state} ${cluster ?? [...new Set(changed), tools]}`;
   };
   // Causes are numbered by how serious they are.
@@ -312,7 +312,7 @@ function comparedCase(each, others = 0) {
   const views = (some) => some.map((turn) => answeredTurn(turn, turns.length > 1 && turns.indexOf(turn) + 1));
   return make(
     'section.card.turn.beside',
-    { label: each.id },
+    { label: each.id, class: newlyFails(each) && 'worsened' },
     make(
       'header',
       dot(each.status),

@@ -334,7 +334,7 @@ function caseRow(each, columns, index) {
         make(
           'div.line',
           // The icon says what else newly fails or has an error.
-          HAS_BASELINE && !['new_failure', 'error'].includes(each.state) && statePill(shownState(each), each.status),
+          HAS_BASELINE && !newlyFails(each) && statePill(shownState(each), each.status),
           each.answer_changed && ['same', 'lower_score', 'lost', undefined].includes(shownState(each)) ? pill('note', 'Answer changed') : null,
           pillsOf(each),
           make('span.sub', each.question && each.question !== each.id ? each.question : CONFIGS.length > 1 && configOf(each)),

@@ -162,7 +162,7 @@ function markedText(pieces, side) {
 
 /** Folded equal text: a button that shows it. */
 function equalText(text) {
-  const label = `\u22ef ${countOf(text.length, 'equal character')} \u22ef`;
+  const label = `\u22ef ${countOf(text.length, 'unchanged character')} \u22ef`;
   const open = ({ currentTarget: button }) => {
     const shown = make('span', { tabindex: -1 }, text);
     button.replaceWith(shown);

@@ -183,7 +183,7 @@ def describe_baseline(
             "branch": comparison.branch,
             "missing": comparison.no_baseline,
             "classes": list(baseline_text.list_classes(comparison.classes)),
-            "outcomes": _count_outcomes(comparison),
+            "outcomes": _count_outcomes(report, comparison),
             "outcome_head": _head_outcomes(comparison),
             "removed": [
                 {
@@ -248,10 +248,11 @@ def _shorten_outcome(compared: EvaluatorComparison) -> str:
     return compared.reason.rpartition("), ")[2].removeprefix("but ")
 
 
-def _count_outcomes(comparison: Comparison) -> str:
+def _count_outcomes(report: Report, comparison: Comparison) -> str:
     """Format ``5 regressed · 1 regressed (advisory) · 2 unchanged``."""
+    missing = find_missing(report)
     labels = Counter(
-        baseline_text.label_shown(each)
+        baseline_text.label_shown(baseline_text.drop_missing(each, missing))
         + baseline_text.ADVISORY * (each.outcome == "fail" and not each.required)
         for each in comparison.evaluators
     )

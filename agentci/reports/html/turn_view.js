@@ -1,7 +1,7 @@
 // The conversation of a case: what the user wrote, what the agent did, beside its reference.
 
-const MARK_WORDS = { '': 'Matches', differs: 'Arguments differ', unknown: 'Arguments not recorded', missing: 'Missing', unexpected: 'Unexpected' };
-const BASELINE_WORDS = { ...MARK_WORDS, '': 'As in the baseline', missing: 'Not in this turn', unexpected: 'Not in the baseline' };
+const MARK_WORDS = { '': 'Matches', differs: 'Arguments differ', unknown: 'Arguments not recorded', missing: 'Not called', unexpected: 'Unexpected' };
+const BASELINE_WORDS = { ...MARK_WORDS, '': 'As in the baseline', unexpected: 'Not in the baseline' };
 // Of a call that fails a check, beside its comparison with the baseline.
 const FAILED_WORDS = { ...MARK_WORDS, '': '', differs: 'Not the expected arguments', moved: 'Not in the expected order' };
 

@@ -407,9 +407,10 @@ class TestOverview:
         page = show(passing_report(*((each, run) for each in more[::-1])))
         assert _rows(page) == ["c2", "c3", "c0", "c1"]
         assert page.texts("tr.row .pill") == ["6.1\u00d7 the cost", "5.7\u00d7 slower"]
-        [line] = page.texts(".rest a")
-        words = "Large increase c2 and 1 more 6.1\u00d7 the cost"
-        assert " ".join(line.split()) == words
+        assert [" ".join(line.split()) for line in page.texts(".rest a")] == [
+            "Large increase c2 6.1\u00d7 the cost",
+            "Large increase c3 5.7\u00d7 slower",
+        ]
         assert page.texts(".tile a") == ["3\u00d7 or more in 1 case"] * 3
         page.run("document.querySelector('.tile a').click()")
         page.wait("document.querySelector('.beside') !== null")
@@ -421,6 +422,28 @@ class TestOverview:
         page.run("location.hash = '#/case/c3'")
         page.wait(_shows("c3"))
         assert page.texts(".casehead .pill") == ["Passed", "5.7\u00d7 slower"]
+
+    def test_amounts_of_a_case_that_newly_fails_are_not_green(self, show: Show) -> None:
+        now = make_run("No.", "Rome", latency_ms=3000.0)
+        report = passing_report((now, replace(now, latency_ms=9000.0)))
+        [result] = report.results
+        failed = make_result("failed", 0.0, case="c0")
+        failed = replace(failed, id=result.id, case=result.case)
+        for each, is_green in ((report, True), (replace(report, results=(failed,)), False)):
+            for view in ("#/compare?f=all", "#/case/c0"):
+                page = show(each, view)
+                found = page.run("getComputedStyle(document.querySelector('.better')).color")
+                assert (found == "rgb(11, 102, 54)") is is_green
+
+    def test_each_kind_of_large_increase_has_a_line_with_its_cases(self, show: Show) -> None:
+        run = make_run("There is no flight to Rome today.", "Rome", latency_ms=3000.0)
+        slower = [replace(run, latency_ms=ms) for ms in (17_000.0, 15_000.0)]
+        dearer = replace(run, cost_usd=0.0122, tokens=TokenTotals(input=9000, output=30))
+        page = show(passing_report(*((each, run) for each in (*slower, dearer, run))))
+        assert [" ".join(line.split()) for line in page.texts(".rest a")] == [
+            "Large increase c2 6.1\u00d7 the cost",
+            "Large increase c0 and 1 more largest: 5.7\u00d7 slower",
+        ]
 
     def test_change_within_the_noise_has_no_colour(self, show: Show) -> None:
         """The comment and the page have the same limits."""
@@ -447,9 +470,16 @@ class TestOverview:
             assert ("p50 **7.5 \u2192 9 s (+20%)**" in comment) == (colours[0] == "worse")
             assert "p95 **" not in comment
 
-    def test_change_of_a_score_has_a_colour_outside_its_interval(self, show: Show) -> None:
-        for low, high, colour in ((-0.4, -0.2, "worse"), (-0.4, 0.1, ""), (None, None, "worse")):
-            trend = make_trend(change_low=low, change_high=high)
+    def test_change_of_a_score_has_the_colour_of_its_outcome(self, show: Show) -> None:
+        """Whether or not its interval includes 0."""
+        for outcome, low, colour in (
+            ("fail", -0.4, "worse"),
+            ("fail", None, "worse"),
+            ("inconclusive", -0.4, ""),
+            ("inconclusive", None, ""),
+        ):
+            high = None if low is None else -0.2
+            trend = make_trend(change_low=low, change_high=high, outcome=outcome)
             for view in ("#/evaluators", "#/compare"):
                 page = show(compared(conversation_report(), trend), view)
                 assert colour == page.run(
@@ -805,7 +835,7 @@ class TestOverview:
         page = show(other_tool_report())
         calls = page.texts(".first .mono")
         assert [text.split("(")[0] for text in calls] == ["find_flight", "find_train"]
-        assert calls[0].endswith("Not in this turn")
+        assert calls[0].endswith("Not called")
         assert calls[1].endswith("Not in the baseline")
 
     def test_check_that_is_skipped_now_is_listed_with_its_case(self, show: Show) -> None:
@@ -1444,7 +1474,7 @@ class TestCase:
         assert "! The tool failed" in failed
         assert ("Unexpected" in repeated) == (reference != "base")
         assert f"{finding} not expected" in repeated
-        assert "Missing" in missing
+        assert "Not called" in missing
         assert (f"{finding} missing" in missing) == (reference != "both")
         assert len(page.texts(".call.bad")) == 2
         assert page.texts(".call.error") == [failed]
@@ -1925,7 +1955,7 @@ class TestCase:
         result = make_result("failed", 0.0, case="a", details={"trajectories": [turn]})
         page = show(make_report([result]), "#/case/a")
         lines = [" ".join(each.split()) for each in page.texts(".aligned li")]
-        assert lines[1] == "missing mail(to=1)"
+        assert lines[1] == "not called mail(to=1)"
         assert lines[0] == (
             'differs refund(amount: expected "8.50 EUR" this run "85.00 EUR", '
             "to.iban: expected 1 this run 2)"
@@ -1987,7 +2017,7 @@ class TestCase:
         assert page.texts(".pane del, .pane ins") == ["Monday", "5", "Sunday", "50"]
         assert page.texts(".clamp") == []
         folds = page.texts(".pane:last-child .equal")
-        assert [text[2:4] + text[5:] for text in folds] == ["60 equal characters \u22ef"] * 2
+        assert [text[2:4] + text[5:] for text in folds] == ["60 unchanged characters \u22ef"] * 2
         before = page.texts(".pane:last-child .text")[0]
         assert len(before) < 120
         page.run("document.querySelector('.pane:last-child .equal').click()")
@@ -2018,7 +2048,7 @@ class TestCase:
         assert page.run(sign) == "\u2022"
         calls = page.run("[...document.querySelectorAll('.missing .call')].map((e) => e.className)")
         assert calls == ["call missing bad"]
-        assert page.texts(".missing .call .mark") == ["Missing"]
+        assert page.texts(".missing .call .mark") == ["Not called"]
 
     @pytest.mark.parametrize("width", [390, 844])
     def test_phone_shows_failed_checks_then_conversation(self, show: Show, width: int) -> None:
@@ -2076,6 +2106,14 @@ class TestCase:
     def test_phone_shows_the_reason_of_an_error(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/out_of_order", width=390)
         assert page.texts(".check.errored .headline") == ["exit code 3"]
+
+    def test_traceback_of_an_error_is_folded_below_its_last_line(self, show: Show) -> None:
+        stack = "exit code 1: Traceback (most recent call last):\n  File x\nValueError: no 4711"
+        page = show(make_report([make_result("errored", case="c", reason=stack)]), "#/case/c")
+        assert page.texts(".check > .headline") == ["ValueError: no 4711"]
+        assert page.texts(".check > details > summary")[0] == "Traceback"
+        page.run("document.querySelector('.check > details').open = true")
+        assert page.texts(".check > details .headline") == [stack]
 
     def test_check_that_passed_as_before_is_a_line_that_opens(self, show: Show) -> None:
         page = show(conversation_report(), "#/case/to_rome")
@@ -2152,7 +2190,8 @@ class TestOtherViews:
         assert label == "Scores: 3 from 0.2 to 0.3, 2 from 0.9 to 1; threshold 0.7"
         assert page.texts("td[data-label=Passed]") == ["2 of 5", "7 of 7"]
         known = [
-            " ".join(each.split()) for each in page.texts("td[data-label='Passed in both runs']")
+            " ".join(each.split())
+            for each in page.texts("td[data-label='Passed of common checks']")
         ]
         assert known == ["3 \u2192 2 of 5 mean score 0.9 \u2192 0.6 down \u25bc 0.3", "\u2013"]
 
@@ -2428,7 +2467,8 @@ class TestOtherViews:
         page = show(limit_contents(report, "full"))
         lines = [" ".join(each.split()) for each in page.texts(".rest a")]
         assert lines == [
-            "Changed fact c2 and 1 more baseline 24 months, 2028 \u2192 this run 12 months, 2027",
+            "Changed fact c2 baseline 24 months, 2028 \u2192 this run 12 months, 2027",
+            ANY,
             "Lower score c0 and 1 more tone requires score >= 0.7 1 \u2192 0.8",
         ]
         page.run("document.querySelector('.rest a').click()")
@@ -2469,6 +2509,16 @@ class TestOtherViews:
             *["1 more case with the same changed fact:"] * 3,
         ]
         assert page.texts(".members a") == ["c5", "c6", "c4", "c8", "c1"]
+        page.run("location.hash = '#/'")
+        page.wait("document.querySelector('.rest') !== null")
+        lines = [" ".join(each.split()) for each in page.texts(".rest a")]
+        assert [line.partition(" baseline")[0] for line in lines] == [
+            "Changed fact c3 and 2 more",
+            "Changed fact c2 and 1 more",
+            "Changed fact c7 and 1 more",
+            "Changed fact 1 more changed fact",
+        ]
+        assert lines[1].endswith("baseline 30 days \u2192 this run 14 days")
 
     def test_cases_of_a_group_beyond_its_lines_are_counted(self, show: Show) -> None:
         answer = "Within {} days of delivery, for {} EUR."
