@@ -2472,7 +2472,9 @@ class TestOtherViews:
             "Lower score c0 and 1 more tone requires score >= 0.7 1 \u2192 0.8",
         ]
         page.run("document.querySelector('.rest a').click()")
-        page.wait("location.hash === '#/compare?f=facts'")
+        page.wait("location.hash.startsWith('#/case/c2')")
+        page.run("location.hash = '#/compare?f=facts'")
+        page.wait("document.querySelectorAll('.beside').length === 2")
         assert page.texts(".beside header") == [ANY, ANY]
         assert page.texts(".beside header b:first-child") == ["c2", "c1"]
         page.run("location.hash = '#/compare'")
