@@ -178,11 +178,16 @@ function searchField({ query }, path) {
     spellcheck: 'false',
     placeholder: 'Search cases and answers ( / )',
     label: 'Search cases, questions and answers; #tag for a tag',
-    value: query,
+    value: searchField.typed ?? query,
     oninput: () => {
       clearTimeout(searchField.timer);
+      // The view may be shown again before.
+      searchField.typed = field.value;
       // Another control may be used before: its value stays.
-      searchField.timer = setTimeout(() => here.view === view && go(writeHash(path, { ...here.params, q: field.value })), 120);
+      searchField.timer = setTimeout(() => {
+        searchField.typed = null;
+        if (here.view === view) go(writeHash(path, { ...here.params, q: field.value }));
+      }, 120);
     },
   });
   if (isReading(query)) readAnswers(show);

@@ -585,6 +585,19 @@ class TestOverview:
         page.press("Escape")
         assert page.run("document.activeElement.tagName") == "BODY"
 
+    def test_text_that_is_not_yet_searched_for_is_kept(self, show: Show) -> None:
+        """Another part of the page may be read meanwhile, which shows the view again."""
+        page = show(conversation_report())
+        page.press("/")
+        typed = (
+            "const field = document.getElementById('search'); field.value = 'sorry';"
+            " field.dispatchEvent(new Event('input'));"
+            " dispatchEvent(new HashChangeEvent('hashchange'));"
+        )
+        shown = "(({ value, selectionStart }) => [value, selectionStart])(document.activeElement)"
+        assert page.run(f"(() => {{ {typed} return {shown}; }})()") == ["sorry", 5]
+        page.wait("location.hash === '#/?q=sorry'")
+
     def test_filter_chosen_right_after_a_search_is_kept(self, show: Show) -> None:
         page = show(conversation_report())
         page.press("/")
