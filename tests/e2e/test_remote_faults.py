@@ -125,7 +125,7 @@ def check_clean(ran: Ran) -> None:
     assert not [name for name in names if name.startswith(".tmp-") or name == "ran"]
     reports = (ran.folder / "agentci-results").iterdir()
     shown = "".join((ran.out, ran.err, *(report.read_text() for report in reports)))
-    assert "Traceback" not in shown
+    assert "Traceback (most recent" not in shown
     assert "hush" not in shown
 
 
@@ -390,7 +390,7 @@ class Started:
 
     def end(self) -> tuple[int, str]:
         out, _ = self.process.communicate()
-        assert "Traceback" not in out
+        assert "Traceback (most recent" not in out
         return self.process.returncode, out
 
 
