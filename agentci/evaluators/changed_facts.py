@@ -329,11 +329,12 @@ def find_changed_facts(text: str, reference: str) -> ChangedFacts:
 
 def describe_changed_facts(text: str, reference: str) -> str:
     """Describe the facts of ``find_changed_facts``; empty if there are none."""
-    found = find_changed_facts(text, reference)
-    return _describe(found.new, found.lost)
+    return describe_found(find_changed_facts(text, reference))
 
 
-def _describe(new: Sequence[str], lost: Sequence[str]) -> str:
+def describe_found(facts: ChangedFacts) -> str:
+    """Describe facts or words that were found; empty if there are none."""
+    new, lost = facts.new, facts.lost
     if new and lost:
         return f"expected {_join(lost)}, got {_join(new)}"
     if new:
@@ -399,8 +400,7 @@ def _quote(text: str, words: Sequence[_Word]) -> str:
 
 def describe_changed_words(text: str, reference: str) -> str:
     """Describe the words of ``find_changed_words``; empty if there are none."""
-    found = find_changed_words(text, reference)
-    return _describe(found.new, found.lost)
+    return describe_found(find_changed_words(text, reference))
 
 
 def describe_changed_names(text: str, reference: str) -> str:

@@ -633,17 +633,20 @@ def _name_tested(check_class: CheckClass) -> str:
     return name_status("unrecorded") if check_class == "removed" else check_class.replace("_", " ")
 
 
-def _count_missing(comparison: EvaluatorComparison) -> Mapping[ChangedStatus, int]:
+# Of checks that are not in this run.
+MISSING: Final[tuple[ChangedStatus, ...]] = ("removed", "unrecorded")
+
+
+def count_missing(comparison: EvaluatorComparison) -> Mapping[ChangedStatus, int]:
     """Count the checks that passed and are not in this run, by why they are not."""
-    missing: tuple[ChangedStatus, ...] = ("removed", "unrecorded")
     counts = Counter(each.status for each in comparison.no_longer_evaluated)
-    return {status: counts[status] for status in missing if counts[status]}
+    return {status: counts[status] for status in MISSING if counts[status]}
 
 
 def _format_missing(comparison: EvaluatorComparison) -> str:
     """Format ``2 checks that passed were removed``; empty for none."""
     texts = []
-    for status, count in _count_missing(comparison).items():
+    for status, count in count_missing(comparison).items():
         was, has = ("was", "has") if count == 1 else ("were", "have")
         verb = f"{was} removed" if status == "removed" else f"{has} no recorded run"
         texts.append(f"{format_count(count, 'check')} that passed {verb}")
@@ -779,7 +782,7 @@ def has_failing_outcome(compared: EvaluatorComparison, policy: GatePolicy) -> bo
 
 
 def _has_forbidden_removal(compared: EvaluatorComparison, policy: GatePolicy) -> bool:
-    return bool(_count_missing(compared)) and policy.on_removed == "fail"
+    return bool(count_missing(compared)) and policy.on_removed == "fail"
 
 
 def _is_failing_outcome(compared: EvaluatorComparison, thresholds: RegressionThresholds) -> bool:

@@ -39,6 +39,7 @@ MINUS: Final = "\N{MINUS SIGN}"
 
 T = TypeVar("T")
 _ChangedAnswer: TypeAlias = tuple[CaseOutcome, ChangedText]
+_FactGroup: TypeAlias = tuple[ChangedText, Sequence[_ChangedAnswer]]
 
 
 class ChangedRuns(Struct, frozen=True, kw_only=True):
@@ -102,16 +103,23 @@ def list_changed_runs(
         )
     answers = _list_changed_answers(unseen)
     if answers:
-        yield _list_answers(answers, most, write_case, show, names=names)
+        groups = group_changed_facts(report)
+        yield _list_answers(answers, groups, most, write_case, show, names=names)
 
 
-def group_changed_facts(report: Report) -> Sequence[tuple[ChangedText, Sequence[_ChangedAnswer]]]:
+def group_changed_facts(report: Report) -> Sequence[_FactGroup]:
     """Group the cases that no other list shows and whose answers have the same other fact.
 
     Returns:
         What the cases of each group have in common, and the cases.
     """
-    groups = _group_by_facts(_list_changed_answers(list_unseen(report)))
+    return _group_changed_facts(IdentityKey(report))
+
+
+# The page needs them, and the comment for each of its sizes.
+@lru_cache(maxsize=1)
+def _group_changed_facts(key: IdentityKey[Report]) -> Sequence[_FactGroup]:
+    groups = _group_by_facts(_list_changed_answers(list_unseen(key.value)))
     return [(_find_common(group), group) for group in groups]
 
 
@@ -158,6 +166,7 @@ def _get_facts(answer: _ChangedAnswer) -> str:
 
 def _list_answers(
     answers: Sequence[_ChangedAnswer],
+    groups: Sequence[_FactGroup],
     most: int,
     write_case: Callable[[str], str],
     write: Callable[[str], str],
@@ -168,7 +177,6 @@ def _list_answers(
 
     The same facts are named once, and those of several cases even if there is little room.
     """
-    groups = _group_by_facts(answers)
     others = [each for each in answers if not _get_facts(each)]
     head = _count_cases([each for each, _ in answers])
     if not groups:
@@ -180,14 +188,15 @@ def _list_answers(
             write_case=write_case,
         )
         return replace(line, head=head)
-    several = len([*takewhile(lambda each: len(each) > 1, groups)])
+    sizes = [len(group) for _, group in groups]
+    several = len([*takewhile(lambda size: size > 1, sizes)])
     shown = max(most, min(several, MAX_COMMON))
-    items = [_format_group(each, write_case, write) for each in groups[:shown]]
+    items = [_format_group(*each, write_case, write) for each in groups[:shown]]
     if rest := groups[shown:]:
-        named = [_name_facts(each, write_case, write) for each in rest[:MAX_NAMES]]
-        if left := sum(map(len, rest[MAX_NAMES:])):
+        named = [_name_facts(*each, write_case, write) for each in rest[:MAX_NAMES]]
+        if left := sum(sizes[shown + MAX_NAMES :]):
             named.append(truncate.format_omitted(left))
-        count = format_count(sum(map(len, rest)), "case")
+        count = format_count(sum(sizes[shown:]), "case")
         items.append(f"other facts in {', '.join(named) if names else count}")
     if others:
         items.append(f"other words in {_count_cases([each for each, _ in others])}")
@@ -195,12 +204,15 @@ def _list_answers(
 
 
 def _format_group(
-    group: Sequence[_ChangedAnswer], write_case: Callable[[str], str], write: Callable[[str], str]
+    common: ChangedText,
+    group: Sequence[_ChangedAnswer],
+    write_case: Callable[[str], str],
+    write: Callable[[str], str],
 ) -> str:
     """Format ``20 cases, e.g. a: 50 EUR → 75 EUR``."""
     outcome, _ = group[0]
     count = f"{len(group):,} cases, e.g. " if len(group) > 1 else ""
-    return f"{count}{write_case(outcome.summary.id)}: {_format(_find_common(group), write)}"
+    return f"{count}{write_case(outcome.summary.id)}: {_format(common, write)}"
 
 
 def _find_common(group: Sequence[_ChangedAnswer]) -> ChangedText:
@@ -214,14 +226,17 @@ def _find_common(group: Sequence[_ChangedAnswer]) -> ChangedText:
 
 
 def _name_facts(
-    group: Sequence[_ChangedAnswer], write_case: Callable[[str], str], write: Callable[[str], str]
+    common: ChangedText,
+    group: Sequence[_ChangedAnswer],
+    write_case: Callable[[str], str],
+    write: Callable[[str], str],
 ) -> str:
     """Name the first case with its facts, if they are short, and count the others."""
-    outcome, answer = group[0][0], _find_common(group)
+    outcome, _ = group[0]
     more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
     name = f"{write_case(outcome.summary.id)}{more}"
-    is_short = len(answer.before) + len(answer.after) <= MAX_VALUES
-    return f"{name} ({_format(answer, write)})" if is_short else name
+    is_short = len(common.before) + len(common.after) <= MAX_VALUES
+    return f"{name} ({_format(common, write)})" if is_short else name
 
 
 def _make_line(

@@ -21,6 +21,7 @@ from agentci.gate.comparison import (
     NO_LONGER_EVALUATED,
     REMOVED,
     UNCHANGED,
+    count_missing,
     describe_outcome,
     find_lost_status,
     label_outcome,
@@ -428,11 +429,7 @@ def _list_classes(comparison: Comparison, *, by_evaluator: bool) -> Iterator[str
     own = f" ({'; '.join(differing)})" if shows_own else ""
     has_advisory = any(not each.required for each in comparison.evaluators)
     which = "required and advisory checks" if has_advisory else "checks"
-    gone = sum(
-        change.status in ("removed", "unrecorded")
-        for each in comparison.evaluators
-        for change in each.no_longer_evaluated
-    )
+    gone = sum(sum(count_missing(each).values()) for each in comparison.evaluators)
     verb = "counts" if gone == 1 else "count"
     listed = f", of which {gone:,} {verb} as {NO_LONGER_EVALUATED}"
     removed = listed if 0 < gone < comparison.classes.removed else ""

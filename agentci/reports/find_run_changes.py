@@ -10,7 +10,7 @@ from agentci._util.text import change, escape, json_text
 from agentci._util.text.patterns import EPOCH
 from agentci._util.text.truncate import short
 from agentci.evaluators.changed_facts import (
-    describe_changed_words,
+    describe_found,
     find_changed_facts,
     find_changed_words,
 )
@@ -110,7 +110,8 @@ def _compare_texts(now: str, then: str) -> tuple[ChangedText, str]:
     facts = find_changed_facts(*compared)
     if str(facts):
         return show_facts(now, then, facts), str(facts)
-    return show_words(now, then, find_changed_words(*compared)), describe_changed_words(*compared)
+    words = find_changed_words(*compared)
+    return show_words(now, then, words), describe_found(words)
 
 
 def _compare_results(pairs: Sequence[PairedTurns]) -> Iterator[ChangedResult]:

@@ -12,7 +12,13 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import asdict
 
 from agentci._util.text.change import ARROW
-from agentci.gate.comparison import UNCHANGED, find_lost_status, format_p_value
+from agentci.gate.comparison import (
+    MISSING,
+    UNCHANGED,
+    count_missing,
+    find_lost_status,
+    format_p_value,
+)
 from agentci.model.case import CaseSummary
 from agentci.model.gate import Comparison, EvaluatorComparison
 from agentci.model.requests import EvaluatorIdentity
@@ -277,7 +283,7 @@ def group_removed(comparison: Comparison | None) -> dict[tuple[str, str], list[l
     groups: dict[tuple[str, str], list[list[Any]]] = {}
     for compared in comparison.evaluators if comparison else ():
         for each in compared.no_longer_evaluated:
-            if each.status in ("removed", "unrecorded"):
+            if each.status in MISSING:
                 found = groups.setdefault((compared.config, each.case), [])
                 found.append([compared.evaluator, each.before])
     return groups
@@ -322,10 +328,9 @@ def describe_lost(lost: Sequence[LostChecks], comparison: Comparison | None) -> 
     return {
         # Of required evaluators.
         "missing": sum(
-            each.status in ("removed", "unrecorded")
-            for compared in (comparison.evaluators if comparison else ())
-            if compared.required
-            for each in compared.no_longer_evaluated
+            sum(count_missing(each).values())
+            for each in (comparison.evaluators if comparison else ())
+            if each.required
         ),
         "checks": [
             {
